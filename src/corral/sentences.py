@@ -31,6 +31,11 @@ NO_EVIDENCE = 0.05
 # A ratio whose decimal logarithm is this close to a whole number looks like a change of units.
 _NEAR_A_POWER = 0.1
 
+# Share of novel rows, of which chance would make 1 in 100, beyond which a reason is given, and how many
+# variables it names.
+_MANY_NOVEL = 0.05
+_MOST_UNLIKE = 3
+
 
 # Numbers
 
@@ -44,28 +49,18 @@ def rounded_number(value: float, digits: int = _DIGITS) -> int | float:
 
 
 def number_text(value: float, digits: int = _DIGITS) -> str:
-    """Write a number as `rounded_number`, with an exponent only below 1e-4 and from 1e15 on.
+    """Write a number as `rounded_number`, such as 47.654 as "47.65" and 24730.5 as "24730".
 
-    Examples
-    --------
-    >>> from corral.sentences import number_text
-    >>> [number_text(value) for value in (38.7, 47.654, 123456.0, 24730.5, 9999.97, 1.5e-7)]
-    ['38.7', '47.65', '123456', '24730', '10000', '1.5e-07']
+    It has an exponent only below 1e-4 and from 1e15 on.
     """
     rounded = rounded_number(value, digits)
     return str(rounded) if isinstance(rounded, int) else f"{rounded:.{digits}g}"
 
 
 def different_texts(values: Sequence[float], least_digits: int = _DIGITS) -> list[str]:
-    """Write numbers with so many digits that those that differ look different.
+    """Write numbers with so many digits that those that differ look different, as in 52.371 and 52.375.
 
     Numbers that agree in twelve digits count as equal.
-
-    Examples
-    --------
-    >>> from corral.sentences import different_texts
-    >>> different_texts([52.3712, 52.3748]), different_texts([52.3712, 60.0])
-    (['52.371', '52.375'], ['52.37', '60'])
     """
     n_different = len({f"{value:.{_MOST_DIGITS - 1}e}" for value in values})
     for digits in range(least_digits, _MOST_DIGITS):
@@ -76,14 +71,7 @@ def different_texts(values: Sequence[float], least_digits: int = _DIGITS) -> lis
 
 
 def range_texts(first: Sequence[float], second: Sequence[float]) -> list[str]:
-    """Write two ranges with so many digits that the wider one looks wider.
-
-    Examples
-    --------
-    >>> from corral.sentences import range_texts
-    >>> range_texts([1.2, 1.5], [0.2, 2.0]), range_texts([10012.4, 10015.6], [10011.6, 10015.4])
-    (['1.2 to 1.5', '0.2 to 2'], ['10012.4 to 10015.6', '10011.6 to 10015.4'])
-    """
+    """Write two ranges, such as "1.2 to 1.5", with so many digits that the wider one looks wider."""
     ends = [*first, *second]
     wider = _compare_widths(ends)
     for digits in range(_DIGITS, _MOST_DIGITS + 1):
@@ -102,14 +90,7 @@ def _compare_widths(ends: Sequence[float]) -> int:
 
 
 def exact_text(value: float) -> str:
-    """Write a number that many rows have as the table has it, if it has at most ten digits.
-
-    Examples
-    --------
-    >>> from corral.sentences import exact_text
-    >>> exact_text(1013.25), exact_text(2 / 3)
-    ('1013.25', '0.6667')
-    """
+    """Write a number that many rows have as the table has it, unless it has more than ten digits."""
     value = float(value)
     if value.is_integer() or float(f"{value:.{_DIGITS_WRITTEN}g}") != value:
         return number_text(value)
@@ -225,9 +206,9 @@ def number_of_markers(n_described: int, n_variables: int, fewest: int, most: int
 
 
 def needless_variables(needless: Sequence[str], carrying: Sequence[str], n_variables: int) -> str:
-    """Say which variables neither describe a class nor carry evidence, and which only carry evidence."""
+    """Say which variables neither describe a class nor carry evidence; empty if there are none."""
     if not needless:
-        return "Every variable describes a class or carries evidence: none need be left out."
+        return ""
     describe, carry, they, them = (
         ("describes", "carries", "it", "it") if len(needless) == 1 else ("describe", "carry", "they", "them")
     )
@@ -253,9 +234,14 @@ def label_of_row(called: str, label: Any, probability: float, rival: Any, rival_
     )
 
 
-def misread(truth: Any, label: Any) -> str:
+def wrong(truth: Any, label: Any) -> str:
     """Say that a label is not the recorded class."""
-    return f"recorded {truth}, predicted {label}"
+    return f"recorded {truth}, predicted {label}: check the record or the measurements"
+
+
+def torn(rival: Any, probability: float) -> str:
+    """Say that another class is nearly as probable."""
+    return f"torn: {rival} has {probability:.3f}"
 
 
 def value_beside_others(
@@ -349,12 +335,9 @@ def support(label: Any, effective_rows: float) -> str:
     return f"The density of {label} here is carried as if by {counted(round(effective_rows), 'row')}."
 
 
-ON_ONE_ROW = "the label rests on one training row"
-
-
 def rests_on_row(name: str, share: float) -> str:
     """Say that a label rests on one training row."""
-    return f"{ON_ONE_ROW}: {name} has {share:.0%} of its density"
+    return f"the label rests on one training row: {name} has {share:.0%} of its density"
 
 
 def rests_on_group(share: float) -> str:
@@ -369,7 +352,102 @@ def rows_to_look_at(n_found: int, n_rows: int, counts: Mapping[str, int], *, sev
     return f"{n_found} of {counted(n_rows, 'row')} on this page{more}: {named}."
 
 
-# Scores
+# Models and scores
+
+EVERY_DIGIT = (
+    "Rows are compared in every digit, so a training row that was rounded or converted counts as new."
+)
+ASK_FOR_SAMPLE_SIZES = (
+    "How many rows of each class a wanted accuracy takes is not on this page: ask for it by --goal, or hand "
+    "over what estimate_sample_sizes returns."
+)
+
+
+def fitted_model(
+    name: str, n_classes: int, n_rows: float, n_variables: int, steps: Sequence[str], source: str | None
+) -> str:
+    """Say what a model was fitted to; `steps` come before it in a pipeline."""
+    said = f"{name} learnt {n_classes} classes from {counted(n_rows, 'row')} with "
+    said += f"{counted(n_variables, 'variable')}."
+    if steps:
+        said += f" It is the last step of a pipeline; values are those after {', '.join(steps)}."
+    return f"{said} The rows on this page are of {source}." if source else said
+
+
+def expected_accuracy(accuracy: float, log_loss: float) -> str:
+    """Say what cross-validation lets expect of new rows."""
+    return (
+        f"Of new rows like the training rows, about {accuracy:.1%} should get the right label, with a log "
+        f"loss of {log_loss:.3f}: so it was in cross-validation, each training row predicted without itself."
+    )
+
+
+def accuracy_of_known_rows(n_rows: int, accuracy: float) -> str:
+    """Say how many labels of rows are right that a model may have been fitted to."""
+    return (
+        f"The {counted(n_rows, 'row')} given may be training rows, which a model knows already: that "
+        f"{accuracy:.1%} of them get the right label says little of new rows, of which fewer would."
+    )
+
+
+def accuracy_of_new_rows(
+    rows: str, accuracy: float, interval: str, baseline: float, log_loss: float, calibration_error: float
+) -> str:
+    """Say how many labels are right of rows that a model has not seen, and how good probabilities are."""
+    return (
+        f"Of {rows}, {accuracy:.1%} get the right label ({interval}); the most frequent class has "
+        f"{baseline:.1%} of them. The log loss is {log_loss:.3f}, and the probability of a label is off by "
+        f"{calibration_error:.3f} on average."
+    )
+
+
+def most_frequent_mistake(label: Any, mistaken_for: Any, n_mistaken: int, n_rows: int) -> str:
+    """Say which class is taken for which other one most often."""
+    if not n_mistaken:
+        return "None is wrong."
+    rows = f"{n_mistaken} of {counted(n_rows, 'row')} of {label}"
+    return f"The most frequent mistake is to take {label} for {mistaken_for}: {rows}."
+
+
+def recall_known_least(
+    label: Any, n_rows: int, interval: tuple[float, float] | None, n_more: int | None
+) -> str:
+    """Say which recall has the widest interval, and how many more rows halve it; None if rows have groups."""
+    rows = counted(n_rows, "row")
+    known = f"from {interval_text(interval)}, by {rows}"
+    if interval is None:
+        known = f"there is no interval, by {rows} of one group"
+    more = f"More rows of {label}, of new groups, would tell most."
+    if n_more is not None:
+        more = (
+            f"To know it twice as well, which does not raise it, judge about {n_more} more rows of {label}, "
+            f"{n_more + n_rows} in all."
+        )
+    return f"The recall known least is that of {label}: {known}. {more}"
+
+
+def recognised_least(label: Any, n_right: int, n_rows: int, mistaken_for: Any) -> str:
+    """Say which class has the lowest recall."""
+    return (
+        f"The class recognised least is {label}, with {n_right} of {counted(n_rows, 'row')} right, most "
+        f"often taken for {mistaken_for}: look for variables that tell these two apart."
+    )
+
+
+def curve_begins(n_rows: int, accuracy: float) -> str:
+    """Say where a learning curve begins."""
+    return (
+        f"With the {n_rows} rows there are, the curve has the accuracy {accuracy:.3f}, estimated from "
+        "training rows that are predicted by each other."
+    )
+
+
+def other_accuracy(accuracy: float, claim: str) -> str:
+    """Say why the accuracy on held-out rows is not that of a learning curve."""
+    return (
+        f"The {accuracy:.1%} of the summary were counted on rows {claim}: the two differ by chance and by "
+        "how many rows were learnt from. Compare what more rows would bring with the first."
+    )
 
 
 def accuracy_interval(
@@ -425,6 +503,19 @@ def copied_rows(n_copies: int, n_rows: int) -> str:
     return f"{n_copies} of {n_rows} rows {verb}; a row and its copies are left out together."
 
 
+def groups_of_rows(n_groups: int | None) -> str:
+    """Say how many groups the training rows have, or that groups may have been overlooked."""
+    if n_groups is None:
+        return (
+            "Rows have no groups. If several come from one thing, such as a patient, name it (--group, or "
+            "groups in fit): scores are too good otherwise."
+        )
+    return (
+        f"The training rows are of {counted(n_groups, 'group')}, and were left out by groups: rows of new "
+        "groups tell more than further rows of these."
+    )
+
+
 def novel_rows(n_novel: int, n_rows: int) -> str:
     """Say how many rows are novel."""
     if not n_novel:
@@ -439,7 +530,32 @@ def novel_rows(n_novel: int, n_rows: int) -> str:
     )
 
 
-def median_beside_training(median: float, training_median: float) -> str:
+def why_novel(
+    n_novel: int,
+    n_rows: int,
+    counts: Mapping[str, int],
+    medians: Mapping[str, tuple[float, float]],
+) -> str:
+    """Say which variables make novel rows so, the most frequent first; empty if chance may have made them.
+
+    `counts` has the novel rows of each variable, `medians` its median in them and in the training rows.
+    """
+    beside = {name: f"; {_two_medians(*pair)}" for name, pair in medians.items()}
+    named = [
+        f"{name} (in {n} of {n_novel}{beside.get(name, '')})"
+        for name, n in list(counts.items())[:_MOST_UNLIKE]
+        if n >= n_novel / 2.0
+    ]
+    if not named or n_novel < max(3.0, _MANY_NOVEL * n_rows):
+        return ""
+    return (
+        "These are more than chance makes novel. What makes them unlike the training rows is most often "
+        f"{', '.join(named)}: see whether the units are those of the training rows, and whether the rows "
+        "were measured in the same way."
+    )
+
+
+def _two_medians(median: float, training_median: float) -> str:
     """Write two medians, and the power of ten between them if it is one, as where units differ."""
     texts = different_texts([median, training_median])
     said = f"median {texts[0]}, of training rows {texts[1]}"

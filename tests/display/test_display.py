@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 from matplotlib.colors import to_hex
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import GaussianNB
 
@@ -136,14 +137,10 @@ def test_boxes_are_those_of_the_local_bandwidths(fitted, X_test, name):
 
 
 def test_rows_belong_to_the_class_they_are_assigned_to(fitted, X_test):
-    display = BandwidthDisplay.from_estimator(fitted["range"], X_test)
-    assert [len(part) for part in display.bandwidths] == np.bincount(fitted["range"].predict(X_test))[
-        1:
-    ].tolist()
-
-
-def test_a_class_without_rows_has_an_empty_panel(fitted, X_test):
-    display = BandwidthDisplay.from_estimator(fitted["range"], X_test, np.full(30, 2))
+    model = fitted["range"]
+    display = BandwidthDisplay.from_estimator(model, X_test)
+    assert [len(part) for part in display.bandwidths] == np.bincount(model.predict(X_test))[1:].tolist()
+    display = BandwidthDisplay.from_estimator(model, X_test, np.full(30, 2))
     assert texts(display.axes_[0].texts) == texts(display.axes_[2].texts) == ["no rows"]
     assert display.axes_[0].get_title() == "1 (0 rows)"
     assert len(display.axes_[1].patches) == 10
@@ -195,14 +192,6 @@ def test_the_map_is_that_of_the_effects(fitted, name):
     assert display.figure_ is display.ax_.figure
 
 
-def test_red_is_high_and_blue_is_low(fitted):
-    image = RelevanceDisplay.from_estimator(fitted["range"]).im_
-    low, middle, high = (image.cmap(image.norm(effect)) for effect in (-1.0, 0.0, 1.0))
-    assert high[0] > 2 * high[2]
-    assert low[2] > 2 * low[0]
-    assert min(middle[:3]) > 0.9
-
-
 def test_markers_tell_how_a_class_differs():
     """Two classes: columns that are high, wide, of two modes, a flag, and nothing."""
     rng = np.random.default_rng(0)
@@ -220,8 +209,6 @@ def test_markers_tell_how_a_class_differs():
     shapes = [line.get_marker() for line in display.ax_.lines]
     assert all(one != other for one, other in itertools.combinations(shapes, 2))
     assert texts(display.ax_.get_legend().texts) == list(markers(display))
-    assert (display.im_.get_array()[:, 0] * [-1.0, 1.0] > 0.5).all()
-    assert (display.im_.get_array()[:, 1] * [-1.0, 1.0] > 0.3).all()
     heights, widths, others = display.ax_.images
     assert heights is display.im_
     assert [image.cmap.name for image in (heights, widths, others)] == ["RdBu_r", "PRGn_r", "BrBG_r"]
@@ -349,12 +336,8 @@ def test_the_path_ends_at_the_local_bandwidths(data, fitted, X_test, name):
             assert isinstance(path, RodeoPath)
             assert_array_equal(path.bandwidths[-1], h[i, a])
             assert_array_equal(path.bandwidths[0], model.model_.densities[a].grid[0])
-            used = (
-                model.relevant_[a]
-                if name == "selected" and model.relevant_[a].any()
-                else np.ones(10, dtype=bool)
-            )
-            assert_array_equal(path.tested[0], used)
+            is_selected = name == "selected" and model.relevant_[a].any()
+            assert_array_equal(path.tested[0], model.relevant_[a] if is_selected else [True] * 10)
             assert not path.at_floor.any()
 
 
@@ -362,10 +345,11 @@ def test_the_path_of_a_density_and_of_a_loaded_model(data, X_test, fitted, tmp_p
     density = RodeoDensity().fit(data[0])
     path = density.bandwidth_path(X_test[:1])
     assert_array_equal(path.bandwidths[-1], density.local_bandwidths(X_test[:1])[0])
+    display = RodeoPathDisplay.from_estimator(density, X_test, sample=2)
+    assert display.axes_[0].get_title() == "sample 2"
     save_model(fitted["range"], tmp_path / "model")
-    loaded = load_model(tmp_path / "model")
     expected = fitted["range"].bandwidth_path(X_test[:1], 2)
-    assert_array_equal(loaded.bandwidth_path(X_test[:1], 2).ratios, expected.ratios)
+    assert_array_equal(load_model(tmp_path / "model").bandwidth_path(X_test[:1], 2).ratios, expected.ratios)
 
 
 def stopped(axes):
@@ -421,8 +405,6 @@ def test_the_path_is_by_default_that_of_the_predicted_class(fitted, X_test):
     model = fitted["range"]
     display = RodeoPathDisplay.from_estimator(model, X_test, sample=25)
     assert display.axes_[0].get_title() == f"sample 25 in class {model.predict(X_test)[25]}"
-    density = RodeoDensity().fit(X_test)
-    assert RodeoPathDisplay.from_estimator(density, X_test, sample=2).axes_[0].get_title() == "sample 2"
 
 
 # Names, sizes and where to draw
@@ -434,43 +416,6 @@ def overlapping(labels):
     return [pair for pair in itertools.pairwise(extents) if pair[0].overlaps(pair[1])]
 
 
-def large(display):
-    """A display of 64 variables."""
-    rng = np.random.default_rng(0)
-    names = [f"variable_{j}" for j in range(64)]
-    z = rng.normal(size=(10, 64))
-    if display is RelevanceDisplay:
-        return display(values=np.tanh(z), relevant=z < -1.0, classes=np.arange(10), feature_names=names)
-    if display is BandwidthDisplay:
-        return display(bandwidths=[np.abs(z)] * 2, titles=["one", "two"], feature_names=names)
-    if display is RodeoPathDisplay:
-        X = rng.uniform(size=(40, 64))
-        X[:, :9] = rng.normal(0.5, 0.03, size=(40, 9))
-        path = RodeoDensity(scale=None).fit(X).bandwidth_path(X[:1])
-        return display(path=path, feature_names=names)
-    return display(
-        label="a",
-        rival="b",
-        probability=np.array([0.9, 0.1]),
-        feature_names=names,
-        values=z[0],
-        evidence=z[1],
-        rows=np.arange(5),
-        shares=np.full(5, 0.2),
-    )
-
-
-@pytest.mark.parametrize("kind", DISPLAYS)
-def test_labels_of_64_variables_do_not_overlap(kind):
-    display = large(kind).plot()
-    picture(display)
-    for axes in display.figure_.axes:
-        assert overlapping(axes.get_xticklabels()) == []
-        assert overlapping(axes.get_yticklabels()) == []
-    if kind in (RelevanceDisplay, BandwidthDisplay):  # every variable is named
-        assert len(display.figure_.axes[0].get_xticks()) == 64
-
-
 def all_displays(model, X):
     return [
         BandwidthDisplay.from_estimator(model, X),
@@ -480,24 +425,27 @@ def all_displays(model, X):
     ]
 
 
+def test_labels_of_64_variables_do_not_overlap():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(4), 15)
+    X = pd.DataFrame(rng.uniform(size=(60, 64)), columns=[f"variable_{j}" for j in range(64)])
+    X.iloc[:, :9] = rng.normal(0.5, 0.03, size=(60, 9)) + 0.1 * y[:, np.newaxis]
+    for display in all_displays(RodeoClassifier().fit(X, y), X[::12]):
+        picture(display)
+        for axes in display.figure_.axes:
+            assert overlapping(axes.get_xticklabels()) == []
+            assert overlapping(axes.get_yticklabels()) == []
+        if isinstance(display, BandwidthDisplay | RelevanceDisplay):  # every variable is named
+            assert len(display.figure_.axes[0].get_xticks()) == 64
+
+
 def test_names_are_shown_as_they_are(named, X_test):
     bandwidths, relevance, explanation, path = all_displays(named, pd.DataFrame(X_test, columns=NAMES))
-    shown = [
-        "$\\frac{",
-        "<img src=x>",
-        "a_b^c",
-        "a name that is much\N{HORIZONTAL ELLIPSIS}",
-        "5%",
-        "_id",
-        *"wxyz",
-    ]
+    shown = [*NAMES[:3], "a name that is much\N{HORIZONTAL ELLIPSIS}", *NAMES[4:]]
     assert texts(bandwidths.axes_[-1].get_xticklabels()) == shown
     assert texts(relevance.ax_.get_xticklabels()) == shown
-    assert texts(relevance.ax_.get_yticklabels()) == [
-        "$x$",
-        "a class that is too\N{HORIZONTAL ELLIPSIS}",
-        "b",
-    ]
+    labels = ["$x$", "a class that is too\N{HORIZONTAL ELLIPSIS}", "b"]
+    assert texts(relevance.ax_.get_yticklabels()) == labels
     lines = {label.split(" = ")[0] for label in texts(explanation.axes_[0].get_yticklabels())}
     assert lines == {*shown, "priors", "log odds"}
     path.plot(max_variables=10)
@@ -547,26 +495,21 @@ def test_a_wrong_number_of_axes_is_refused(fitted, X_test, draw, n):
 # Bad input
 
 
+METHODS = dict(zip(DISPLAYS, ["local_bandwidths", "describe", "explain", "bandwidth_path"], strict=True))
+
+
 @pytest.mark.parametrize("model", [RodeoClassifier(), CorralClassifier(), RodeoDensity(), MarkerSelector()])
-def test_estimators_that_are_not_fitted(model, X_test):
-    draws = [
-        lambda: BandwidthDisplay.from_estimator(model, X_test),
-        lambda: RelevanceDisplay.from_estimator(model),
-        lambda: ExplanationDisplay.from_estimator(model, X_test),
-        lambda: RodeoPathDisplay.from_estimator(model, X_test),
-    ]
-    for draw, method in zip(draws, ["local_bandwidths", "fit", "explain", "bandwidth_path"], strict=True):
-        with pytest.raises(NotFittedError if hasattr(model, method) else TypeError):
-            draw()
-    assert plt.get_fignums() == []
-
-
 @pytest.mark.parametrize("display", DISPLAYS)
-def test_estimators_of_another_kind(data, X_test, display):
-    other = GaussianNB().fit(*data)
+def test_estimators_that_are_not_fitted_or_of_another_kind(data, X_test, display, model):
     arguments = () if display is RelevanceDisplay else (X_test,)
+    with pytest.raises((NotFittedError, TypeError)) as refused:
+        display.from_estimator(clone(model), *arguments)
+    if hasattr(model, METHODS[display]):
+        assert refused.type is NotFittedError
+    other = GaussianNB().fit(*data)
     with pytest.raises(TypeError, match=f"^{display.__name__} cannot draw a GaussianNB: it has no "):
         display.from_estimator(other, *arguments)
+    assert plt.get_fignums() == []
 
 
 @pytest.mark.parametrize("display", [ExplanationDisplay, RodeoPathDisplay])
@@ -593,17 +536,15 @@ def test_bad_arguments(fitted, X_test):
             model.bandwidth_path(X_test[:1], label)
     with pytest.raises(ValueError, match=r"^X must hold one row, got 30\.$"):
         model.bandwidth_path(X_test, 1)
-    with pytest.raises(ValueError, match="X has 9 features"):
-        model.bandwidth_path(X_test[:1, :9], 1)
     with pytest.raises(ValueError, match=r"^label must be None for a RodeoDensity, got 1\.$"):
         RodeoPathDisplay.from_estimator(RodeoDensity().fit(X_test), X_test, label=1)
-    with pytest.raises(
-        ValueError, match=r"^y must hold a label for each of the 30 rows, got shape \(3,\)\.$"
-    ):
+    with pytest.raises(ValueError, match=r"^y must hold a label for each of the 30 rows of X, got 3\.$"):
         BandwidthDisplay.from_estimator(model, X_test, [1, 2, 3])
     with pytest.raises(ValueError, match=r"^quantity must be one of 'effect', 'zscore', got 'size'\.$"):
         RelevanceDisplay.from_estimator(model, quantity="size")
-    with pytest.raises(ValueError, match=r"^y holds the class 7, which is not in classes_\.$"):
+    with pytest.raises(
+        ValueError, match=r"^y holds the class 7 in row 0, which the estimator does not know\.$"
+    ):
         BandwidthDisplay.from_estimator(model, X_test, np.full(30, 7))
     assert plt.get_fignums() == []
 

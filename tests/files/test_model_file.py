@@ -33,25 +33,34 @@ from support.forgery import forge_array, put_together, take_apart
 
 pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 
-SMALL_SEARCH = {"random_state": 0}
-CLASSIFIERS = [
+ESTIMATORS = [
     RodeoClassifier(),
     RodeoClassifier(update="sequential", scale=None, beta=0.8, c0=0.5, min_bandwidth=0.01, cutpoint=-np.inf),
     RodeoClassifier(scale="standard", priors=np.array([0.5, 0.25, 0.25])),
     RodeoClassifier(scale="rank", bandwidth="class", features="selected"),
     RodeoClassifier(bandwidth="class", priors="empirical", random_state=0),
-    CorralClassifier(**SMALL_SEARCH),
+    CorralClassifier(random_state=0),
     CorralClassifier(priors=np.array([0.2, 0.3, 0.5]), min_effect=0.3, random_state=0),
+    RodeoDensity(),
+    RodeoDensity(scale=None),
+    RodeoDensity(scale="standard", min_bandwidth=0.1),
+    MarkerSelector(),
+    RodeoSelector(cutpoint=-0.5),
+    LSPClassifier(alphas=(0.1,), cv=3),
+    LSPClassifier(scale="rank", sigmas=[0.5, 1.0], alphas=np.array([0.1, 1.0]), cv=3),
+    LSPClassifier(scale="standard", sigmas=(1.0,), alphas=(0.1,)),
+    LSPClassifier(max_centers=5, random_state=0, sigmas=(1.0,), alphas=(0.1,)),
 ]
 SPECIES = np.array(["ant", "bee", "cat"])
-LABELS = {
-    "int": [1, 2, 5],
-    "int8": np.array([1, 2, 5], dtype=np.int8),
-    "negative": [-3, 0, 2**62],
-    "float": [0.0, 1.0, 7.0],
-    "text": ["ähre", "b <img src=x>", "zzz"],
-    "object": np.array(["a", "b", "c"], dtype=object),
-}
+LABELS = [
+    [1, 2, 5],
+    np.array([1, 2, 5], dtype=np.int8),
+    [-3, 0, 2**62],
+    [0.0, 1.0, 7.0],
+    [False, False, True],
+    ["ähre", "b <img src=x>", "zzz"],
+    np.array(["a", "b", "c"], dtype=object),
+]
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +81,13 @@ def path(tmp_path):
 def saved(model, path):
     save_model(model, path)
     return load_model(path)
+
+
+def assert_refused(path, header, arrays, said):
+    """A forged file with a checksum that holds is refused in a sentence with these words."""
+    put_together(path, header, arrays)
+    with pytest.raises(ValueError, match=said):
+        load_model(path)
 
 
 def assert_same(one, other, where="value"):
@@ -130,30 +146,35 @@ def test_a_density_and_a_pool_are_restored_as_they_were_fitted(data, queries, pa
     assert saved(pool, path).min_effect == pool.model_.min_effect
 
 
-@pytest.mark.parametrize("estimator", CLASSIFIERS, ids=repr)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_classifier_comes_back_whole(estimator, weighted, data, queries, path):
-    X, y = data
-    weights = np.random.default_rng(0).integers(0, 3, len(y)).astype(float) if weighted else None
-    model = clone(estimator).fit(X, y, sample_weight=weights)
+ANSWERS = ("predict", "predict_proba", "explain", "local_bandwidths", "score_samples", "transform")
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.parametrize("kind", ["plain", "odd"])
+def test_every_estimator_comes_back_whole(estimator, kind, data, queries, path):
+    X, y = data[0].copy(), SPECIES[np.searchsorted([1, 2, 5], data[1])]
+    options = {}
+    if kind == "odd" and not isinstance(estimator, LSPClassifier):  # which takes numbers alone
+        X[::4, 1] = np.nan
+        options["sample_weight"] = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    model = clone(estimator).fit(X, y, **options)
     loaded = saved(model, path)
-    for name, value in vars(model).items():  # private ones, too: densities, scale, members, rows
-        assert_same(value, getattr(loaded, name), name)
-    assert vars(loaded).keys() == vars(model).keys()
-    assert_array_equal(loaded.predict(queries), model.predict(queries))
-    assert_array_equal(loaded.predict_proba(queries), model.predict_proba(queries))
-    if hasattr(model, "local_bandwidths"):
-        assert_array_equal(loaded.local_bandwidths(queries), model.local_bandwidths(queries))
-    assert_same(loaded.explain(queries), model.explain(queries))
-    assert_array_equal(loaded.selection_frequency(2, 0), model.selection_frequency(2, 0))
-    if isinstance(model, CorralClassifier):
+    assert_same(vars(loaded), vars(model))  # private ones, too: densities, scale, members, rows
+    for name in ANSWERS:
+        if hasattr(model, name):
+            assert_same(getattr(loaded, name)(queries), getattr(model, name)(queries), name)
+    if hasattr(model, "sample"):
+        assert_array_equal(loaded.sample(9, random_state=0), model.sample(9, random_state=0))
+    if hasattr(model, "selection_frequency"):
+        assert_array_equal(loaded.selection_frequency(2, 0), model.selection_frequency(2, 0))
+    if hasattr(model, "members_"):
         assert_same(vars(loaded.members_[0]), vars(model.members_[0]))
 
 
-@pytest.mark.parametrize("kind", LABELS)
-def test_labels_keep_their_type(kind, data, queries, path):
+@pytest.mark.parametrize("labels", LABELS, ids=str)
+def test_labels_keep_their_type(labels, data, queries, path):
     X, y = data
-    labels = np.asarray(LABELS[kind])
+    labels = np.asarray(labels)
     model = RodeoClassifier().fit(X, labels[np.searchsorted([1, 2, 5], y)])
     loaded = saved(model, path)
     assert loaded.classes_.dtype == model.classes_.dtype
@@ -161,75 +182,14 @@ def test_labels_keep_their_type(kind, data, queries, path):
     assert_array_equal(loaded.predict(queries), model.predict(queries))
 
 
-def test_labels_may_be_booleans(data, queries, path):
-    X, y = data
-    model = RodeoClassifier().fit(X, y == 5)
-    loaded = saved(model, path)
-    assert loaded.predict(queries).dtype == bool
-    assert_array_equal(loaded.predict(queries), model.predict(queries))
-
-
 def test_names_of_variables_come_back_and_are_checked(data, queries, path):
     names = [f"x <{j}>" for j in range(data[0].shape[1])]
     frame = pd.DataFrame(data[0], columns=names)
-    loaded = saved(CorralClassifier(**SMALL_SEARCH).fit(frame, data[1]), path)
+    loaded = saved(CorralClassifier(random_state=0).fit(frame, data[1]), path)
     assert loaded.feature_names_in_.tolist() == names
     assert loaded.explain(pd.DataFrame(queries, columns=names)).feature_names == names
     with pytest.raises(ValueError, match="feature names should match"):
         loaded.predict(pd.DataFrame(queries, columns=names[::-1]))
-
-
-@pytest.mark.parametrize(
-    "estimator", [RodeoDensity(), RodeoDensity(scale=None), RodeoDensity(scale="standard", min_bandwidth=0.1)]
-)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_density_comes_back_whole(estimator, weighted, data, queries, path):
-    weights = np.random.default_rng(0).uniform(0.0, 2.0, len(data[0])) if weighted else None
-    model = clone(estimator).fit(data[0], sample_weight=weights)
-    loaded = saved(model, path)
-    assert_same(vars(loaded), vars(model))
-    assert_array_equal(loaded.score_samples(queries), model.score_samples(queries))
-    assert_array_equal(loaded.sample(9, random_state=0), model.sample(9, random_state=0))
-
-
-def test_density_with_missing_values_comes_back_whole(data, path):
-    X = data[0].copy()
-    X[::4, 1] = np.nan
-    model = RodeoDensity().fit(X)
-    assert_array_equal(saved(model, path).score_samples(X), model.score_samples(X))
-
-
-@pytest.mark.parametrize("selector", [MarkerSelector(), RodeoSelector(cutpoint=-0.5)], ids=repr)
-def test_selector_comes_back_whole(selector, data, path):
-    model = selector.fit(*data)
-    loaded = saved(model, path)
-    assert_same(vars(loaded), vars(model))
-    assert_array_equal(loaded.transform(data[0]), model.transform(data[0]))
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        LSPClassifier(alphas=(0.1,), cv=3),
-        LSPClassifier(scale="rank", sigmas=[0.5, 1.0], alphas=np.array([0.1, 1.0]), cv=3),
-        LSPClassifier(scale="standard", sigmas=(1.0,), alphas=(0.1,)),
-        LSPClassifier(max_centers=5, random_state=0, sigmas=(1.0,), alphas=(0.1,)),
-    ],
-    ids=repr,
-)
-def test_lspc_comes_back_whole(estimator, data, queries, path):
-    X, y = data
-    model = clone(estimator).fit(X, SPECIES[np.searchsorted([1, 2, 5], y)])
-    loaded = saved(model, path)
-    assert_same(vars(loaded), vars(model))
-    assert_array_equal(loaded.predict_proba(queries), model.predict_proba(queries))
-    assert_array_equal(loaded.predict(queries), model.predict(queries))
-
-
-def test_splits_that_no_file_can_hold(data, path):
-    model = LSPClassifier(alphas=(0.1,), cv=StratifiedKFold(3)).fit(*data)
-    with pytest.raises(ValueError, match=r"params\.cv is a StratifiedKFold, which a model file cannot hold"):
-        save_model(model, path)
 
 
 @pytest.mark.parametrize(
@@ -257,9 +217,7 @@ def test_forged_lspc(name, value, said, data, path):
         forge_array(header, arrays, f"state/{name}", lambda _: value)
     else:
         header["state"][name] = value
-    put_together(path, header, arrays)
-    with pytest.raises(ValueError, match=f"is damaged: {said}"):
-        load_model(path)
+    assert_refused(path, header, arrays, f"is damaged: {said}")
 
 
 def test_class_without_rows_and_partial_fit(data, queries, path):
@@ -272,23 +230,11 @@ def test_class_without_rows_and_partial_fit(data, queries, path):
     assert_array_equal(loaded.predict_proba(queries), model.predict_proba(queries))
 
 
-def test_parameters_set_after_fit_do_not_change_what_was_learnt(data, queries, path):
-    model = RodeoClassifier(bandwidth="class").fit(*data)
-    expected = model.predict_proba(queries)
-    model.set_params(bandwidth="local", c0=0.1, beta=0.5)
-    assert_array_equal(saved(model, path).predict_proba(queries), expected)
-
-
-def test_how_to_compute_is_not_kept(data, path):
+def test_header_says_what_is_inside_and_not_how_to_compute(data, path):
     loaded = saved(RodeoClassifier(n_jobs=2, verbose=0, beta=0.7).fit(*data), path)
     assert (loaded.n_jobs, loaded.verbose, loaded.beta) == (None, 0, 0.7)
-
-
-def test_header_says_what_is_inside(data, path):
-    save_model(RodeoClassifier(beta=0.7).fit(*data), path)
     header = read_header(path)
-    assert header["estimator"] == "RodeoClassifier"
-    assert header["format"] == FORMAT
+    assert (header["estimator"], header["format"]) == ("RodeoClassifier", FORMAT)
     assert header["params"]["beta"] == 0.7
     assert set(header["versions"]) == {"corral", "numpy", "scikit-learn"}
 
@@ -311,15 +257,20 @@ def test_unfitted_and_foreign_estimators(data, path):
 
 
 @pytest.mark.parametrize(
-    ("parameter", "said"),
+    ("model", "parameter", "said"),
     [
-        ({"random_state": np.random.RandomState(0)}, r"params.random_state is a RandomState"),
-        ({"priors": {1: 0.5}}, r"params.priors is a dict"),
-        ({"priors": np.array([b"a"])}, r"params.priors is an array of \|S1"),
+        (
+            RodeoClassifier(),
+            {"random_state": np.random.RandomState(0)},
+            r"params.random_state is a RandomState",
+        ),
+        (RodeoClassifier(), {"priors": {1: 0.5}}, r"params.priors is a dict"),
+        (RodeoClassifier(), {"priors": np.array([b"a"])}, r"params.priors is an array of \|S1"),
+        (LSPClassifier(alphas=(0.1,)), {"cv": StratifiedKFold(3)}, r"params.cv is a StratifiedKFold"),
     ],
 )
-def test_parameters_that_no_file_can_hold(parameter, said, data, path):
-    model = RodeoClassifier().fit(*data).set_params(**parameter)
+def test_parameters_that_no_file_can_hold(model, parameter, said, data, path):
+    model.fit(*data).set_params(**parameter)
     with pytest.raises(ValueError, match=said + ", which a model file cannot hold"):
         save_model(model, path)
     assert list(path.parent.iterdir()) == []
@@ -335,30 +286,6 @@ def test_missing_files_folders_and_directories(data, tmp_path):
         save_model(model, tmp_path)
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*none"):
         save_model(model, tmp_path / "none" / "model.corral")
-
-
-def test_a_failed_save_leaves_the_old_file(data, path, monkeypatch):
-    model = RodeoClassifier().fit(*data)
-    save_model(model, path)
-    before = path.read_bytes()
-
-    def fail(file, content):
-        with file.open("wb") as opened:
-            opened.write(content[:99])
-        raise OSError("disk full")
-
-    monkeypatch.setattr("pathlib.Path.write_bytes", fail)
-    with pytest.raises(OSError, match="disk full"):
-        save_model(model, path)
-    assert path.read_bytes() == before
-    assert list(path.parent.iterdir()) == [path]
-
-
-def test_others_may_read_the_file_as_any_other(data, path):
-    save_model(RodeoClassifier().fit(*data), path)
-    plain = path.with_name("plain")
-    plain.touch()
-    assert path.stat().st_mode == plain.stat().st_mode
 
 
 def test_without_safetensors(data, path, monkeypatch):
@@ -402,40 +329,32 @@ def test_factors_that_cannot_be_inverted(data, path):
     square = [name for name, x in arrays.items() if name.endswith("/factor") and x.shape == (3, 3)]
     assert square
     arrays[square[-1]][:, 1] = 0.0
-    put_together(path, header, arrays)
-    with pytest.raises(ValueError, match=r"is damaged: .*factor is singular"):
-        load_model(path)
+    assert_refused(path, header, arrays, r"is damaged: .*factor is singular")
 
 
 @pytest.mark.parametrize("another", [1, FORMAT - 1, FORMAT + 1])
 def test_another_format(another, file, path):
     header, arrays = take_apart(file)
-    put_together(path, header | {"format": another, "state": "whatever comes"}, arrays)
     said = f" has format {another}, but this version of corral reads format {FORMAT} alone: load it "
-    with pytest.raises(ValueError, match=said):
-        load_model(path)
+    assert_refused(path, header | {"format": another, "state": "whatever comes"}, arrays, said)
 
 
 def test_unknown_estimator_and_header_that_lacks_something(file, path):
     header, arrays = take_apart(file)
-    put_together(path, header | {"estimator": "os.system"}, arrays)
-    with pytest.raises(ValueError, match=r"holds 'os\.system', which this corral does not know"):
-        load_model(path)
+    assert_refused(
+        path,
+        header | {"estimator": "os.system"},
+        arrays,
+        r"holds 'os\.system', which this corral does not know",
+    )
     for name in ("params", "state"):
-        put_together(path, {k: v for k, v in header.items() if k != name}, arrays)
-        with pytest.raises(ValueError, match=f"damaged: its header lacks '{name}'"):
-            load_model(path)
-    put_together(path, header | {"versions": ["1"]}, arrays)
-    with pytest.raises(ValueError, match="damaged: versions is not a table of values"):
-        load_model(path)
-
-
-def test_a_parameter_is_missing(file, path):
-    header, arrays = take_apart(file)
-    del header["params"]["max_rows"]
-    put_together(path, header, arrays)
-    with pytest.raises(ValueError, match="is damaged: params lack 'max_rows'"):
-        load_model(path)
+        assert_refused(
+            path,
+            {k: v for k, v in header.items() if k != name},
+            arrays,
+            f"damaged: its header lacks '{name}'",
+        )
+    assert_refused(path, header | {"versions": ["1"]}, arrays, "damaged: versions is not a table of values")
 
 
 def test_file_taken_apart_and_put_together_loads(file, path, queries):
@@ -481,9 +400,7 @@ MODEL, POOL = "state/model_", "state/model_/pool"
 def test_forged_arrays(name, forge, said, file, path):
     header, arrays = take_apart(file)
     forge_array(header, arrays, name, forge)
-    put_together(path, header, arrays)
-    with pytest.raises(ValueError, match=f"is damaged: {said}"):
-        load_model(path)
+    assert_refused(path, header, arrays, f"is damaged: {said}")
 
 
 @pytest.mark.parametrize(
@@ -513,21 +430,17 @@ def test_forged_fields(where, value, said, file, path):
     for key in ("model_", *where)[:-1]:
         node = node[key]
     node[("model_", *where)[-1]] = value
-    put_together(path, header, arrays)
-    with pytest.raises(ValueError, match=f"is damaged: {said}"):
-        load_model(path)
+    assert_refused(path, header, arrays, f"is damaged: {said}")
 
 
 def test_a_field_is_missing(file, path):
     header, arrays = take_apart(file)
+    params = {name: value for name, value in header["params"].items() if name != "max_rows"}
+    assert_refused(path, header | {"params": params}, arrays, "is damaged: params lacks 'max_rows'")
     del header["state"]["model_"]["pool"]["lapse"]
-    put_together(path, header, arrays)
-    with pytest.raises(ValueError, match="is damaged: pool lacks 'lapse'"):
-        load_model(path)
+    assert_refused(path, header, arrays, "is damaged: pool lacks 'lapse'")
     header["state"] = {}
-    put_together(path, header, arrays)
-    with pytest.raises(ValueError, match="is damaged: it has no 'model_'"):
-        load_model(path)
+    assert_refused(path, header, arrays, "is damaged: it has no 'model_'")
 
 
 def test_equal_arrays_are_kept_once(file):
@@ -540,8 +453,8 @@ def test_equal_arrays_are_kept_once(file):
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        ({"n_jobs": 10**9}, "has no parameter 'n_jobs'"),
-        ({"colour": 1}, "has no parameter 'colour'"),
+        ({"n_jobs": 10**9}, "params has no 'n_jobs'"),
+        ({"colour": 1}, "params has no 'colour'"),
         ({"min_effect": 2.0}, "min_effect must be a number between 0 and 1"),
         ({"scales": {"!code": "import os"}}, "it holds '!code', which is not understood"),
         ({"scales": {"!array": "nowhere"}}, "it has no 'nowhere'"),
@@ -549,9 +462,7 @@ def test_equal_arrays_are_kept_once(file):
 )
 def test_forged_parameters(params, said, file, path):
     header, arrays = take_apart(file)
-    put_together(path, header | {"params": header["params"] | params}, arrays)
-    with pytest.raises(ValueError, match=f"is damaged: .*{said}"):
-        load_model(path)
+    assert_refused(path, header | {"params": header["params"] | params}, arrays, f"is damaged: .*{said}")
 
 
 def test_deeply_nested_header(path):
@@ -602,18 +513,21 @@ def test_a_number_of_variables_that_no_array_has_is_refused_at_once(name, data, 
     # Nothing of this length may be made: where memory is plenty it would only take long.
     monkeypatch.setattr(Encoding, "of_numbers", None)
     for n in (10**6, 2 * 10**9, 2**62, 2**70):
-        put_together(path, header | {"n_features_in_": n, "feature_names_in_": None}, arrays)
-        with pytest.raises(ValueError, match=f"n_features_in_ is {n}, and the arrays have another number of"):
-            load_model(path)
+        assert_refused(
+            path,
+            header | {"n_features_in_": n, "feature_names_in_": None},
+            arrays,
+            f"n_features_in_ is {n}, and the arrays have another number of",
+        )
 
 
 def test_an_empty_array_says_nothing_of_the_number_of_variables(data, path):
     save_model(RodeoDensity().fit(data[0]), path)
     header, arrays = take_apart(path)
     forge_array(header, arrays, "state/density_/data/X", lambda _: np.empty((0, 10**9)))
-    put_together(path, header | {"n_features_in_": 10**9, "feature_names_in_": None}, arrays)
-    with pytest.raises(ValueError, match="codes has the shape"):
-        load_model(path)
+    assert_refused(
+        path, header | {"n_features_in_": 10**9, "feature_names_in_": None}, arrays, "codes has the shape"
+    )
 
 
 @pytest.mark.parametrize("name", ["density", "classifier", "search", "thinned"])
@@ -624,13 +538,10 @@ def test_levels_are_as_many_as_the_encoding_lists(name, mixed, path):
     (levels,) = (key for key in arrays if key.endswith("levels"))
     assert arrays[levels].tolist() == [0, 3]
     for n in (4, 10**12):
-        put_together(path, header, arrays | {levels: np.array([0, n])})
-        with pytest.raises(ValueError, match=r"levels are not as many as the encoding has|have other levels"):
-            load_model(path)
+        said = r"levels are not as many as the encoding has|have other levels"
+        assert_refused(path, header, arrays | {levels: np.array([0, n])}, said)
     header["state"]["encoding_"]["levels"][1] = None
-    put_together(path, header, arrays)
-    with pytest.raises(ValueError, match="levels are not as many as the encoding has"):
-        load_model(path)
+    assert_refused(path, header, arrays, "levels are not as many as the encoding has")
 
 
 @pytest.mark.parametrize("levels", [["red", "red", "blue"], [None, "red", "blue"], "red"])
@@ -638,9 +549,7 @@ def test_forged_levels(levels, mixed, path):
     save_model(MarkerSelector().fit(*mixed), path)
     header, arrays = take_apart(path)
     header["state"]["encoding_"]["levels"][1] = levels
-    put_together(path, header, arrays)
-    with pytest.raises(ValueError, match=r"levels are not different texts or numbers|levels is not a list"):
-        load_model(path)
+    assert_refused(path, header, arrays, r"levels are not different texts or numbers|levels is not a list")
 
 
 def test_texts_that_would_fill_the_memory_are_refused(data, path):
@@ -648,13 +557,9 @@ def test_texts_that_would_fill_the_memory_are_refused(data, path):
     save_model(RodeoClassifier(bandwidth="class").fit(X, np.where(y == y[0], "a", "b")), path)
     header, arrays = take_apart(path)
     header["state"]["model_"]["training"]["y"]["!texts"] = ["a", "b" * 10**7]  # which all rows would repeat
-    put_together(path, header, arrays)
-    with pytest.raises(ValueError, match=f"y holds texts too long for so many: {len(y)} of 10000000"):
-        load_model(path)
+    assert_refused(path, header, arrays, f"y holds texts too long for so many: {len(y)} of 10000000")
     header["state"]["model_"]["labels"]["!texts"] = ["a", "b" * 10**5] + [""] * 10**5
-    put_together(path, header, arrays)
-    with pytest.raises(ValueError, match="labels holds texts too long for so many: 100002 of 100000"):
-        load_model(path)
+    assert_refused(path, header, arrays, "labels holds texts too long for so many: 100002 of 100000")
 
 
 def test_names_of_rows_need_a_table_that_could_have_them(data, path):
@@ -663,9 +568,7 @@ def test_names_of_rows_need_a_table_that_could_have_them(data, path):
     save_model(CorralClassifier(max_rows=10, random_state=0).fit(frame, y), path)
     header, arrays = take_apart(path)
     header["state"]["model_"]["thinning"]["n_rows"] = 10**9
-    put_together(path, header, arrays)
-    with pytest.raises(ValueError, match="row_names are given of a table of 1000000000 rows"):
-        load_model(path)
+    assert_refused(path, header, arrays, "row_names are given of a table of 1000000000 rows")
 
 
 def test_too_little_memory_is_the_documented_error(file, path, monkeypatch):

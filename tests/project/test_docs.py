@@ -102,12 +102,6 @@ def test_links_lead_somewhere(page):
     assert missing == []
 
 
-def test_readme_is_one_page():
-    lines = (ROOT / "README.md").read_text().splitlines()
-    assert len(lines) <= 75
-    assert [line for line in lines if len(line) > 120 and not line.startswith("![")] == []
-
-
 def test_every_public_name_is_in_the_guide():
     public = {name for name in corral.__all__ if not name.startswith("__")}
     assert public - words("".join(page.read_text() for page in PAGES)) == set()

@@ -182,46 +182,33 @@ FRAME = pd.DataFrame(X[:, :3], columns=["a", "b", "c"], index=[f"row {i}" for i 
 
 
 @cache
-def fitted_pool():
-    return corral.CorralClassifier(random_state=0).fit(FRAME, Y)
-
-
-@cache
-def fitted_classifier():
-    return corral.RodeoClassifier().fit(FRAME, Y)
-
-
-@cache
-def sample_sizes():
-    return corral.estimate_sample_sizes(X[:, :3], Y, tolerance=1.0, initial_size=8, test_size=5, step=3)
-
-
-EXAMPLES = {
-    "corral.Assessment": lambda: fitted_pool().assess(FRAME),
-    "corral.BandwidthDisplay": lambda: corral.BandwidthDisplay.from_estimator(fitted_classifier(), FRAME[:1]),
-    "corral.Description": lambda: fitted_pool().describe(),
-    "corral.Explanation": lambda: fitted_pool().explain(FRAME[:2]),
-    "corral.ExplanationDisplay": lambda: corral.ExplanationDisplay.from_estimator(fitted_pool(), FRAME[:1]),
-    "corral.Finding": lambda: corral.check_table(pd.DataFrame({"a": [1.0] * 20}))[0],
-    "corral.HeldOut": lambda: corral.HeldOut(np.array([0, 1]), np.array([0, 1]), np.eye(2)),
-    "corral.LSPClassifier": lambda: corral.LSPClassifier(random_state=0).fit(FRAME, Y),
-    "corral.LearningCurve": lambda: corral.LearningCurve.from_estimator(fitted_pool(), random_state=0),
-    "corral.MarkerSelector": lambda: corral.MarkerSelector().fit(FRAME, Y),
-    "corral.RelevanceDisplay": lambda: corral.RelevanceDisplay.from_estimator(fitted_pool()),
-    "corral.RodeoClassifier": fitted_classifier,
-    "corral.CorralClassifier": fitted_pool,
-    "corral.RodeoDensity": lambda: corral.RodeoDensity().fit(FRAME),
-    "corral.RodeoPath": lambda: fitted_classifier().bandwidth_path(FRAME[:1], 1),
-    "corral.RodeoPathDisplay": lambda: corral.RodeoPathDisplay.from_estimator(
-        fitted_classifier(), FRAME[:1], label=1
-    ),
-    "corral.RodeoSelector": lambda: corral.RodeoSelector(cutpoint=-0.5).fit(FRAME, Y),
-    "corral.SampleSizeDisplay": lambda: corral.SampleSizeDisplay.from_result(sample_sizes()),
-    "corral.SampleSizes": sample_sizes,
-    "corral.dask.DaskCorralClassifier": lambda: corral.dask.DaskCorralClassifier(random_state=0).fit(
-        FRAME, Y
-    ),
-}
+def examples():
+    """An object of each class."""
+    pool = corral.CorralClassifier(random_state=0).fit(FRAME, Y)
+    rodeo = corral.RodeoClassifier().fit(FRAME, Y)
+    sizes = corral.estimate_sample_sizes(X[:, :3], Y, tolerance=1.0, initial_size=8, test_size=5, step=3)
+    return {
+        "corral.Assessment": pool.assess(FRAME),
+        "corral.BandwidthDisplay": corral.BandwidthDisplay.from_estimator(rodeo, FRAME[:1]),
+        "corral.Description": pool.describe(),
+        "corral.Explanation": pool.explain(FRAME[:2]),
+        "corral.ExplanationDisplay": corral.ExplanationDisplay.from_estimator(pool, FRAME[:1]),
+        "corral.Finding": corral.check_table(pd.DataFrame({"a": [1.0] * 20}))[0],
+        "corral.HeldOut": corral.HeldOut(np.array([0, 1]), np.array([0, 1]), np.eye(2)),
+        "corral.LSPClassifier": corral.LSPClassifier(random_state=0).fit(FRAME, Y),
+        "corral.LearningCurve": corral.LearningCurve.from_estimator(pool, random_state=0),
+        "corral.MarkerSelector": corral.MarkerSelector().fit(FRAME, Y),
+        "corral.RelevanceDisplay": corral.RelevanceDisplay.from_estimator(pool),
+        "corral.RodeoClassifier": rodeo,
+        "corral.CorralClassifier": pool,
+        "corral.RodeoDensity": corral.RodeoDensity().fit(FRAME),
+        "corral.RodeoPath": rodeo.bandwidth_path(FRAME[:1], 1),
+        "corral.RodeoPathDisplay": corral.RodeoPathDisplay.from_estimator(rodeo, FRAME[:1], label=1),
+        "corral.RodeoSelector": corral.RodeoSelector(cutpoint=-0.5).fit(FRAME, Y),
+        "corral.SampleSizeDisplay": corral.SampleSizeDisplay.from_result(sizes),
+        "corral.SampleSizes": sizes,
+        "corral.dask.DaskCorralClassifier": corral.dask.DaskCorralClassifier(random_state=0).fit(FRAME, Y),
+    }
 
 
 # ---------------------------------------------------------------------------------------- what there is
@@ -264,7 +251,7 @@ def own_names(example):
 
 def lines_of(name):
     """The public names of a class, as they are listed above."""
-    example = EXAMPLES[name]()
+    example = examples()[name]
     parameters = inspect.signature(find(name)).parameters
     lines = {text_of(parameter) for parameter in parameters.values()}
     for attribute in own_names(example) - set(parameters):

@@ -55,18 +55,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 def start_browser(profile):
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for argument in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        f"--user-data-dir={profile}",
-    ):
+    arguments = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
+    for argument in (*arguments, "--disable-background-networking", f"--user-data-dir={profile}"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     return webdriver.Chrome(options=options, service=Service(DRIVER))
@@ -91,7 +81,7 @@ def model():
     some = y <= 4
     frame, y = pd.DataFrame(X[some, :14], columns=[f"x{j}" for j in range(14)]), y[some]
     train, test = np.arange(len(y)) % 2 == 0, np.arange(len(y)) % 2 == 1
-    fitted = RodeoClassifier(bandwidth="class").fit(frame[train], y[train])
+    fitted = quick().fit(frame[train], y[train])
     return fitted, frame[test], y[test]
 
 
@@ -108,11 +98,11 @@ def pages(model, tmp_path_factory):
     names = {"x0": HOSTILE, "x1": LONG}
     hostile, labels = X.rename(columns=names), np.array([HOSTILE, LONG, "three", "four"])[y - 1]
     hostile.index = [HOSTILE] * len(hostile)
-    of_names = RodeoClassifier(bandwidth="class").fit(hostile, labels)
+    of_names = quick().fit(hostile, labels)
     write_report(folder / "hostile.html", of_names, hostile, labels, title=HOSTILE, source=HOSTILE)
     mixed, kinds = table_of_levels()
     with pytest.warns(UserWarning, match="no training row has a value of 'unknown', which is ignored"):
-        of_levels = RodeoClassifier(bandwidth="class").fit(mixed, kinds)
+        of_levels = quick().fit(mixed, kinds)
     write_report(folder / "mixed.html", of_levels, mixed, kinds)
     write_report(folder / "lspc.html", LSPClassifier(random_state=0).fit(X, y), X, y)
     return {path.stem: path.as_uri() for path in folder.glob("*.html")}
@@ -266,27 +256,6 @@ def test_opens_from_a_file_without_network_or_complaint(browser, pages, name):
     assert asked == [pages[name]]
     assert browser.get_log("browser") == []
     assert listed(browser)  # the script ran to its end
-
-
-def test_policy_stops_other_scripts_styles_and_requests(usual):
-    assert usual.execute_async_script("""
-        const done = arguments[0];
-        const script = document.createElement("script");
-        script.textContent = "window.ran = true";
-        document.body.append(script);
-        const link = document.createElement("p");
-        link.setAttribute("style", "position: fixed");
-        link.setAttribute("onclick", "window.ran = true");
-        document.body.append(link);
-        link.click();
-        const image = new Image();
-        image.onload = () => done("loaded");
-        const loaded = new Promise((resolve) => (image.onerror = () => resolve(false)));
-        image.src = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==";
-        const fetched = fetch("data:text/plain,x").then(() => true, () => false);
-        Promise.all([loaded, fetched]).then((found) =>
-            done([Boolean(window.ran), getComputedStyle(link).position, ...found]));
-    """) == [False, "static", False, False]
 
 
 def test_hostile_names_are_text(browser, pages):
@@ -452,26 +421,17 @@ def test_red_is_high_and_blue_is_low(browser, real):
     address, fitted, _, _ = real["cancer"]
     found = fitted.describe()
     effects, heights = found.effect.ravel(), np.isin(found.direction.ravel(), ["high", "low"])
-    kinds, colours = opened(browser, address).execute_script(
-        PEN
-        + """
-        const cells = [...document.querySelectorAll("#map a")];
-        return [cells.map((cell) => cell.classList[1]),
-                cells.map((cell) => seen(getComputedStyle(cell).backgroundColor))];
-        """
-    )
-    assert_array_equal(np.isin(kinds, ["high", "low"]), heights)
-    shares = np.array(colours)
-    warmth = shares[:, 0] - shares[:, 2]
+    script = "const cells = [...document.querySelectorAll('#map a')];"
+    script += "return cells.map((cell) => seen(getComputedStyle(cell).backgroundColor));"
+    colours = np.array(opened(browser, address).execute_script(PEN + script))
+    warmth = colours[:, 0] - colours[:, 2]
     strong = heights & (np.abs(effects) > 0.3)
     assert_array_equal(np.sign(warmth[strong]), np.sign(effects[strong]))
     assert np.abs(warmth[np.abs(effects) < 0.14]).max() < 10
-    for sign in (-1, 1):  # the stronger, the darker
-        of_sign = np.flatnonzero(strong & (np.sign(effects) == sign))
-        order = of_sign[np.argsort(np.abs(effects[of_sign]))]
-        steps = np.diff(shares[order].sum(axis=1))
-        assert (steps <= 0).all()
-        assert (steps < 0).sum() > 2
+    red = np.flatnonzero(strong & (effects > 0))
+    steps = np.diff(colours[red[np.argsort(effects[red])]].sum(axis=1))  # the stronger, the darker
+    assert (steps <= 0).all()
+    assert (steps < 0).sum() > 2
 
 
 def test_a_cell_says_its_phrase_effect_and_pvalue(usual, model):
@@ -501,8 +461,10 @@ def test_a_class_shows_its_six_strongest_variables(usual, model):
             f"{mark(found, a, j)} {found.phrase(a, j)}".strip() for j in strongest
         ]
         assert strongest.tolist() != list(range(6)) or a == 0
-        listed = [line[0] for line in cells(usual, ".class-page:not([hidden]) > .table")]
-        assert listed == [f"x{j}" for j in found.order[a]]
+        listed = [(line[0], line[-1]) for line in cells(usual, ".class-page:not([hidden]) > .table")]
+        assert listed == [(f"x{j}", signed(found.evidence[a, j])) for j in found.order[a]]
+        said = usual.find_elements(By.CSS_SELECTOR, ".class-page:not([hidden]) > ul li")
+        assert [line.text for line in said] == found.lines(a)
 
 
 def test_what_tells_two_classes_apart_best(browser, real):
@@ -520,17 +482,6 @@ def test_what_tells_two_classes_apart_best(browser, real):
     until(browser, lambda: one(browser, "figure.large figcaption").text.startswith("● flipper_length_mm low"))
 
 
-def test_a_class_that_no_variable_describes(browser, tmp_path):
-    X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(200, 4))
-    fitted = RodeoClassifier(bandwidth="class", c0=0.25)
-    fitted.fit(X, np.where(X[:, 0] * X[:, 1] > 0, "same", "different"))
-    opened(browser, write_report(tmp_path / "r.html", fitted, X).as_uri())
-    names = ", ".join(f"x{j}" for j in fitted.describe().also_rests_on(0))
-    assert names
-    said = [node.text for node in browser.find_elements(By.CSS_SELECTOR, ".class-page:not([hidden]) > ul li")]
-    assert said == ["no variable found", f"labels also rest on {names}"]
-
-
 def test_curves_that_are_left_out_are_told_of(browser, model, tmp_path, monkeypatch):
     fitted, X, _ = model
     monkeypatch.setattr("corral.report.contents._MOST_CURVE_POINTS", 0)  # so there are the fewest, six
@@ -545,19 +496,14 @@ def test_curves_that_are_left_out_are_told_of(browser, model, tmp_path, monkeypa
 # It answers to mouse and keys
 
 
-def test_a_cell_of_the_map_leads_to_the_class_and_the_variable(usual):
+def test_a_cell_of_the_map_leads_to_the_class_and_the_variable_by_mouse_and_keys(usual):
     click(usual, "a[href='#class-2-variable-13']")
     until_focus_is_on(usual, "Class 3")
-    assert one(usual, ".class-page:not([hidden]) h3").text == "Class 3"
     assert "x13" in one(usual, "figure.large figcaption").text
     assert one(usual, "#class-links [aria-current]").text == "3"
     usual.back()
     until(usual, lambda: "#" not in usual.current_url)
-
-
-def test_the_map_can_be_walked_by_keys(usual):
-    first = one(usual, "#map a[tabindex='0']")
-    first.send_keys(Keys.ARROW_RIGHT)
+    one(usual, "#map a[tabindex='0']").send_keys(Keys.ARROW_RIGHT)
     usual.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
     assert "2: x1 " in usual.switch_to.active_element.get_attribute("aria-label")
     assert len(usual.find_elements(By.CSS_SELECTOR, "#map a[tabindex='0']")) == 1
@@ -684,23 +630,19 @@ def test_a_cell_of_the_confusion_matrix_shows_its_rows(usual, model):
     assert usual.switch_to.active_element.get_attribute("id") == "list"
 
 
-def test_errors_that_are_counted_come_first_and_can_be_opened(browser, model, tmp_path):
+def test_errors_that_are_counted_come_first(browser, model, tmp_path):
     fitted, X, y = model
-    held_out = HeldOut.of_folds(RodeoClassifier(bandwidth="class"), X, y, cv=2)
-    drawn(
-        browser, write_report(tmp_path / "r.html", fitted, X, y, held_out=held_out, max_samples=60).as_uri()
-    )
-    n_wrong = (held_out.labels != held_out.truth).sum()
-    assert [row.startswith("✗") for row in listed(browser)] == [True] * n_wrong + [False] * (60 - n_wrong)
-    click(browser, "#filter-wrong")
-    assert len(listed(browser)) == n_wrong > 0
-    assert "Wrong: recorded" in one(browser, "#row").text
+    held_out = HeldOut.of_folds(quick(), X, y, cv=2)
+    page = write_report(tmp_path / "r.html", fitted, X, y, held_out=held_out, max_samples=60)
+    drawn(browser, page.as_uri())
     wrong = held_out.labels != held_out.truth
+    first = [True] * wrong.sum() + [False] * (60 - wrong.sum())
+    assert [row.startswith("✗") for row in listed(browser)] == first
     confidence = [f"{p:.3f}" for p in np.sort(held_out.proba[wrong].max(axis=1))[::-1]]
-    novel = ["⚠ novel" in row for row in listed(browser)]
-    shown = [row.split("(")[1][:5] for row in listed(browser) if "(" in row]
-    assert shown == [p for p, is_novel in zip(confidence, novel, strict=True) if not is_novel]
-    assert len(browser.find_elements(By.CSS_SELECTOR, "#row .place rect")) > 0
+    shown = [row.partition("(")[2][:5] for row in listed(browser)[: wrong.sum()]]  # not of novel rows
+    assert all(p in ("", expected) for p, expected in zip(shown, confidence, strict=True))
+    assert any(shown)
+    assert "Wrong: recorded" in one(browser, "#row").text
 
 
 def test_rows_that_deserve_a_look_are_linked(browser, model, tmp_path):
@@ -736,28 +678,11 @@ def test_rows_that_deserve_a_look_are_linked(browser, model, tmp_path):
         Select(one(browser, "#list")).select_by_index(5)
 
 
-def test_a_label_that_rests_on_a_misread_row_says_so(browser, tmp_path):
-    rng = np.random.default_rng(0)
-    y = np.repeat(["a", "b"], 20)
-    X = pd.DataFrame({"x": rng.normal(8.0 * (y == "a")), "z": rng.normal(size=40)})
-    X.iloc[[0, 20], 0] = 90.0, 90.1  # each is taken for the other
-    held_out = next(
-        found
-        for found in (HeldOut.of_folds(quick(), X, y, cv=2, random_state=seed) for seed in range(9))
-        if not any({0, 20} <= set(part.rows.tolist()) for part in found.parts)
-    )
-    opened(browser, write_report(tmp_path / "r.html", quick().fit(X, y), X, y, held_out=held_out).as_uri())
-    said = {line[0]: line[3] for line in cells(browser, "#look")}
-    assert "row 20 has" in said["0"]
-    assert said["0"].endswith("% of its density, and is itself misread: recorded b, predicted a")
-    assert said["20"].endswith("% of its density, and is itself misread: recorded a, predicted b")
-
-
 def test_a_matrix_of_26_classes_fits(browser, tmp_path):
     rng = np.random.default_rng(0)
     y = np.repeat([chr(65 + i) for i in range(26)], 6)
     X = np.repeat(rng.normal(size=(26, 3)), 6, axis=0) + 0.5 * rng.normal(size=(156, 3))
-    fitted = RodeoClassifier(bandwidth="class").fit(X, y)
+    fitted = quick().fit(X, y)
     page = write_report(tmp_path / "r.html", fitted, X, y, max_samples=5)
     for width in WIDTHS:
         opened(browser, page.as_uri(), width=width)
@@ -789,7 +714,7 @@ def test_a_notebook_shows_the_page_in_a_frame(browser, model, tmp_path):
 def test_rows_with_names_are_called_by_them(browser, model, tmp_path):
     _, X, y = model
     named = X.set_index(pd.Index([f"P{i:03d}" for i in range(len(y))], name="patient"))
-    fitted = RodeoClassifier(bandwidth="class").fit(named, y)
+    fitted = quick().fit(named, y)
     drawn(browser, write_report(tmp_path / "r.html", fitted, named, y).as_uri())
     pick(browser, "P003")
     assert one(browser, "#row h3").text == f"patient P003: {fitted.predict(named)[3]}"
@@ -832,49 +757,6 @@ def test_keys_reach_everything_and_show_where_they_are(usual):
     ActionChains(usual).send_keys(Keys.TAB * (n_controls + 40)).perform()  # boxes that scroll are stops, too
     assert usual.execute_script("return [...missed].map((node) => node.outerHTML)") == []
     assert usual.execute_script("return [...outlines]") == ["solid"]
-
-
-def test_every_kind_of_control_works_by_keys_alone(usual, downloads):
-    def press(selector, *keys):
-        usual.execute_script("arguments[0].focus()", one(usual, selector))
-        ActionChains(usual).send_keys(*keys).perform()
-
-    press("nav.top a[href='#look']", Keys.ENTER)
-    until(usual, lambda: usual.current_url.endswith("#look"))
-    press("#classes .chips a:nth-child(2)", Keys.ENTER)
-    until_focus_is_on(usual, "Class 2")
-    page = ".class-page:not([hidden])"
-    before = one(usual, f"{page} .curves .legend").text
-    press(f"{page} .control select", Keys.ARROW_DOWN)
-    assert one(usual, f"{page} .curves .legend").text != before
-    press(f"{page} > .table th:nth-child(3) button", Keys.SPACE)
-    assert one(usual, f"{page} > .table th:nth-child(3)").get_attribute("aria-sort") == "ascending"
-    press(f"{page} > .table input", "x13")
-    assert [line[0] for line in cells(usual, f"{page} > .table")] == ["x13"]
-    press("#relevance summary", Keys.ENTER)
-    until(usual, lambda: cells(usual, "#relevance .behind"))
-    for button in usual.find_elements(By.CSS_SELECTOR, "#map .save, #confusion .save, #row .save"):
-        n_saved = len(list(downloads.iterdir()))
-        usual.execute_script("arguments[0].focus()", button)
-        ActionChains(usual).send_keys(Keys.ENTER).perform()
-        until(usual, lambda n_saved=n_saved: len(list(downloads.glob("*.svg"))) > n_saved)
-    press("#confusion button", Keys.ENTER)
-    assert usual.switch_to.active_element.get_attribute("id") == "list"
-    press("#filter-label", Keys.HOME)
-    press("#filter-truth", Keys.HOME)
-    n_all, heading = len(listed(usual)), one(usual, "#row h3").text
-    press("#list", Keys.ARROW_DOWN)
-    assert one(usual, "#row h3").text != heading
-    press("#filter-wrong", Keys.SPACE)
-    assert 0 < len(listed(usual)) < n_all
-    press("#order", Keys.END)
-    press("#row .sides .table > button", Keys.ENTER)
-    assert len(cells(usual, "#row .sides .table:nth-child(2)")) == 14
-    press("#filter-text", "no such row")
-    assert listed(usual) == []
-    press("#look tbody a", Keys.ENTER)
-    until(usual, lambda: usual.switch_to.active_element.get_attribute("id") == "list")
-    assert len(listed(usual)) == n_all
 
 
 # Pictures to save
@@ -967,40 +849,6 @@ def test_the_waterfall_is_saved_as_it_is_seen(browser, real, downloads):
     assert {"#ffffff", "#0072b2", "#b84d00"} <= fills  # as on paper, though the page is dark
 
 
-# The five questions
-
-
-@pytest.mark.parametrize("name", ["penguins", "cancer", "digits"])
-def test_five_questions_are_answered(browser, real, name):
-    address, fitted, X, held_out = real[name]
-    opened(browser, address)
-    found = fitted.describe()
-    for a, line in enumerate(cells(browser, "#marks .table:has(.sortable)")):
-        strongest = found.order[a, : min(4, found.markers[a].sum())]
-        assert line[0] == fitted.classes_[a]
-        assert line[2].split("\n")[: strongest.size] == [found.phrase(a, j) for j in strongest]
-    recalls = held_out.recalls()
-    lines = cells(browser, "#errors .table:has(.sortable)")
-    assert {line[0]: line[1] for line in lines} == {c: f"{of.share:.3f}" for c, of in recalls.items()}
-    assert [line[2] for line in lines] == ["{:.3f} to {:.3f}".format(*of.interval) for of in recalls.values()]
-    wrong = np.flatnonzero(held_out.labels != held_out.truth)
-    click(browser, "#filter-wrong")
-    names = [named(option) for option in listed(browser)]
-    assert sorted(names) == sorted(str(X.index[i]) for i in wrong)
-    i = int(wrong[0])
-    pick(browser, X.index[i])
-    explanation = fitted.explain(X.iloc[[i]])
-    assert one(browser, ".verdict").text == (
-        f"{explanation.sentences(0, f'Row {X.index[i]}')['label']} "
-        f"Wrong: {misreading(held_out.truth[i], held_out.labels[i])}"
-    )
-    assert lines_of_waterfall(browser)[-1] == ["log odds", signed(explanation.log_odds[0])]
-    assert {line[0] for line in cells(browser, "#look")} & set(names)
-    said = [node.text for node in browser.find_elements(By.CSS_SELECTOR, "#next li")]
-    assert any(text.startswith("The recall known least is that of ") for text in said)
-    assert any("variable" in text for text in said)
-
-
 # The checker of accessibility
 
 
@@ -1076,15 +924,6 @@ def test_charts_have_tables(usual, model):
     assert len(usual.find_elements(By.CSS_SELECTOR, "#steps circle")) == 2 * len(steps) > 2
 
 
-def test_dark_scheme(browser, pages):
-    shades = [
-        one(opened(browser, pages["usual"], scheme=scheme), "body").value_of_css_property("background-color")
-        for scheme in ("light", "dark")
-    ]
-    assert shades[0] == "rgba(255, 255, 255, 1)"
-    assert shades[1] == "rgba(20, 24, 28, 1)"
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_stands_out_from_its_ground(browser, pages, scheme):
     """By the ratio of WCAG 2, which must be 4.5 for text."""
@@ -1105,6 +944,7 @@ def test_text_stands_out_from_its_ground(browser, pages, scheme):
         """,
         kinds,
     )
+    assert (luminance(colours[-1][1]) < 0.1) == (scheme == "dark")  # the ground of the page
     for kind, pair in zip(kinds, colours, strict=True):
         light, dark = sorted((luminance(colour) for colour in pair), reverse=True)
         assert (light + 0.05) / (dark + 0.05) >= 4.5, (kind, pair)

@@ -13,20 +13,25 @@ from numpy.typing import ArrayLike
 from corral.array_types import Bools, Floats
 from corral.display.drawing import (
     BLUE,
-    RELEVANT,
     SMALL,
-    STARTED,
     UNITS,
-    check_axes,
-    count,
     name_room,
     name_variables,
-    pyplot,
+    panels,
     require,
     short_name,
 )
 from corral.estimators.pipelines import rows_of_last_step
-from corral.estimators.validation import feature_names
+from corral.estimators.validation import check_known_labels, feature_names
+from corral.sentences import counted
+
+_RELEVANT = "#56B4E9"
+_INITIAL: dict[str, Any] = {
+    "color": "black",
+    "linestyle": ":",
+    "linewidth": 1.0,
+    "label": "initial bandwidth",
+}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -106,21 +111,12 @@ class BandwidthDisplay:
         X = rows_of_last_step(estimator, X)
         estimator = require(cls, estimator, "local_bandwidths")
         h = estimator.local_bandwidths(X)
-        if h.ndim == 2:  # of a density
-            parts, titles = [h], [count(h)]
-            relevant = None
-        else:
-            labels = estimator.predict(X) if y is None else np.asarray(y)
-            if labels.shape != (len(h),):
-                raise ValueError(
-                    f"y must hold a label for each of the {len(h)} rows, got shape {labels.shape}."
-                )
-            unknown = np.setdiff1d(labels, estimator.classes_)
-            if unknown.size:
-                raise ValueError(f"y holds the class {unknown.tolist()[0]!r}, which is not in classes_.")
+        parts, titles, relevant = [h], [counted(len(h), "row")], None
+        if h.ndim == 3:  # of a classifier
+            labels = estimator.predict(X) if y is None else check_known_labels(y, len(h), estimator.classes_)
             parts = [h[labels == label, a] for a, label in enumerate(estimator.classes_)]
             titles = [
-                f"{short_name(label)} ({count(part)})"
+                f"{short_name(label)} ({counted(len(part), 'row')})"
                 for label, part in zip(estimator.classes_, parts, strict=True)
             ]
             relevant = estimator.relevant_
@@ -147,35 +143,23 @@ class BandwidthDisplay:
         display : BandwidthDisplay
         """
         n, d = len(self.bandwidths), len(self.feature_names)
-        y_label = f"bandwidth ({self.units})"
-        if axes is None:
-            columns = 2 if n > 1 and d <= 40 else 1
-            lines = -(-n // columns)
-            named = 1 + (lines * columns > n)  # lines below which variables are named
-            figure, grid = pyplot().subplots(
-                lines,
-                columns,
-                figsize=(
-                    min(max(6.0, 1.5 + 0.19 * d * columns), 16.0),
-                    0.8 + 1.6 * lines + named * name_room(self.feature_names),
-                ),
-                sharex=True,
-                sharey=True,
-                squeeze=False,
-                layout="constrained",
-            )
-            figure.supxlabel("variable", fontsize="medium")
-            figure.supylabel(y_label, fontsize="medium")
-            self._add_legend(figure)
-            axes = grid.ravel()[:n]
-            if n < grid.size:
-                grid[-1, -1].set_axis_off()
-                grid[-2, -1].tick_params(labelbottom=True)  # nothing is below it
-        else:
-            for axis in check_axes(axes, n):
-                axis.set(xlabel="variable", ylabel=y_label)
-        self.axes_ = check_axes(axes, n)
+        columns = 2 if n > 1 and d <= 40 else 1
+        lines = -(-n // columns)
+        has_spare = lines * columns > n
+        width = min(max(6.0, 1.5 + 0.19 * d * columns), 16.0)
+        height = 0.8 + 1.6 * lines + (1 + has_spare) * name_room(self.feature_names)
+        labels = {"xlabel": "variable", "ylabel": f"bandwidth ({self.units})"}
+        self.axes_ = panels(axes, n, lines, columns, figsize=(width, height), sharex=True, sharey=True)
         self.figure_ = self.axes_[0].figure
+        if axes is None:
+            self.figure_.supxlabel(labels["xlabel"], fontsize="medium")
+            self.figure_.supylabel(labels["ylabel"], fontsize="medium")
+            self._add_legend()
+            if has_spare:
+                self.axes_[-2].tick_params(labelbottom=True)  # nothing is below it
+        else:
+            for axis in self.axes_:
+                axis.set(**labels)
         for k, axis in enumerate(self.axes_):
             self._plot_panel(axis, k)
         started = [] if self.initial_bandwidths is None else [np.array(self.initial_bandwidths)]
@@ -187,7 +171,7 @@ class BandwidthDisplay:
     def _plot_panel(self, axes: Any, k: int) -> None:
         h, d = self.bandwidths[k], len(self.feature_names)
         if self.initial_bandwidths is not None:
-            axes.axhline(self.initial_bandwidths[k], **STARTED)
+            axes.axhline(self.initial_bandwidths[k], **_INITIAL)
         if len(h):
             boxes = axes.boxplot(
                 h,
@@ -202,7 +186,7 @@ class BandwidthDisplay:
                 medianprops={"color": "black", "linewidth": 1.5},
             )
             for j in [] if self.relevant is None else np.flatnonzero(self.relevant[k]):
-                boxes["boxes"][j].set_facecolor(RELEVANT)
+                boxes["boxes"][j].set_facecolor(_RELEVANT)
                 boxes["medians"][j].set_color(BLUE)  # all that is seen of a box without height
             for artist in chain.from_iterable(boxes.values()):
                 artist.set_in_layout(False)  # they are inside the panel, and measuring them all takes time
@@ -213,16 +197,15 @@ class BandwidthDisplay:
         axes.set_xlim(-1, d)
         name_variables(axes, self.feature_names)
 
-    def _add_legend(self, figure: Any) -> None:
+    def _add_legend(self) -> None:
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
         handles: list[Any] = []
         if self.relevant is not None:
-            handles.append(Patch(facecolor=RELEVANT, edgecolor="0.3", label="relevant variable"))
+            handles.append(Patch(facecolor=_RELEVANT, edgecolor="0.3", label="relevant variable"))
         if self.initial_bandwidths is not None:
-            handles.append(Line2D([], [], **STARTED))
+            handles.append(Line2D([], [], **_INITIAL))
+        options = {"loc": "outside upper right", "ncols": 2, "fontsize": "small", "frameon": False}
         if handles:
-            figure.legend(
-                handles=handles, loc="outside upper right", ncols=2, fontsize="small", frameon=False
-            )
+            self.figure_.legend(handles=handles, **options)

@@ -8,24 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corral.array_types import Floats
 from corral.estimators.pipelines import last_step
 from corral.estimators.validation import check_position
 
 # Colours of Okabe and Ito, which readers with any kind of colour vision tell apart.
 BLUE, VERMILION = "#0072B2", "#D55E00"
 COLOURS = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-RELEVANT = "#56B4E9"
 GREY = "0.6"
-STARTED: dict[str, Any] = {
-    "color": "black",
-    "linestyle": ":",
-    "linewidth": 1.0,
-    "label": "initial bandwidth",
-}
-
-# Where a bandwidth stops: by its test, or because it is as small as it may be.
-MARKERS = ("o", "v")
 
 # What a scaled unit is.
 UNITS = {
@@ -49,12 +38,17 @@ def pyplot() -> Any:
     return plt
 
 
-def check_axes(axes: Any, n: int) -> NDArray[Any]:
-    """Refuse what is not so many axes; return them as a flat array."""
-    given = np.ravel(np.asarray(axes, dtype=object))
-    if given.size != n:
-        raise ValueError(f"axes must be {n}, got {given.size}.")
-    return given
+def panels(axes: Any, n: int, lines: int, columns: int, **options: Any) -> NDArray[Any]:
+    """The n axes given, or those of a new figure, as a flat array; a wrong number is refused."""
+    if axes is None:
+        _, grid = pyplot().subplots(lines, columns, squeeze=False, layout="constrained", **options)
+        for spare in grid.ravel()[n:]:
+            spare.set_axis_off()
+        axes = grid.ravel()[:n]
+    found = np.ravel(np.asarray(axes, dtype=object))
+    if found.size != n:
+        raise ValueError(f"axes must be {n}, got {found.size}.")
+    return found
 
 
 def require(display: type, estimator: Any, name: str) -> Any:
@@ -69,11 +63,6 @@ def one_row(X: Any, sample: Any) -> Any:
     """One row of a table, as a table, so that an estimator can check its columns."""
     i = check_position("sample", sample, len(X))
     return (X.iloc if hasattr(X, "iloc") else X)[i : i + 1]
-
-
-def count(rows: Floats) -> str:
-    """How many rows there are, in words."""
-    return f"{len(rows)} row{'s' * (len(rows) != 1)}"
 
 
 def short_name(name: Any) -> str:

@@ -10,21 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corral.array_types import Floats, Integers
-from corral.display.drawing import (
-    BLUE,
-    GREY,
-    SMALL,
-    VERMILION,
-    check_axes,
-    one_row,
-    pyplot,
-    require,
-    short_name,
-)
+from corral.display.drawing import BLUE, GREY, SMALL, VERMILION, one_row, panels, require, short_name
 from corral.estimators.explanation import Explanation
 from corral.estimators.pipelines import explain
 from corral.estimators.validation import check_integer, check_position
-from corral.sentences import value_text
+from corral.sentences import counted, value_text
 
 # Evidence that would be written as 0.00 gets no bar of its own.
 _LEAST = 0.005
@@ -180,21 +170,17 @@ class ExplanationDisplay:
         display : ExplanationDisplay
         """
         shown, names = self._lines(check_integer("max_variables", max_variables))
-        if axes is None:
-            height = 1.4 + 0.22 * max(len(names), self.rows.size)
-            _, axes = pyplot().subplots(
-                1, 2, figsize=(9.0, height), width_ratios=(2, 1), layout="constrained"
-            )
-        of_evidence, of_rows = self.axes_ = check_axes(axes, 2)
+        n_lines = max(len(names), self.rows.size)
+        self.axes_ = panels(axes, 2, 1, 2, figsize=(9.0, 1.4 + 0.22 * n_lines), width_ratios=(2, 1))
+        of_evidence, of_rows = self.axes_
         self.figure_ = of_evidence.figure
         self._draw_waterfall(of_evidence, shown, names)
-
         of_rows.barh(np.arange(self.rows.size), 100.0 * self.shares, color=GREY, height=0.7)
         of_rows.set_yticks(np.arange(self.rows.size), [f"row {row}" for row in self.rows])
         of_rows.set_xlabel("share of the density (%)")
         of_rows.set_title("closest training rows", fontsize="medium")
         for axis in self.axes_:
-            axis.set_ylim(max(len(names), self.rows.size, 1) - 0.5, -0.5)  # the strongest on top
+            axis.set_ylim(n_lines - 0.5, -0.5)  # the strongest on top
             axis.tick_params(labelsize=SMALL + 1)
             axis.spines[["top", "right"]].set_visible(False)
         return self
@@ -202,21 +188,17 @@ class ExplanationDisplay:
     def _lines(self, max_variables: int) -> tuple[Floats, list[str]]:
         """What each line adds to the log odds, all but the last, and the names of all lines."""
         order = np.argsort(-np.abs(self.evidence), kind="stable")
-        order = order[np.abs(self.evidence[order]) >= _LEAST]
-        named = order[:max_variables]
+        named = order[np.abs(self.evidence[order]) >= _LEAST][:max_variables].tolist()
         left = np.delete(self.evidence, named)
-        added = [self.base if np.isfinite(self.base) else 0.0, *self.evidence[named]]
+        values = [short_name(value_text(self.values[j])) for j in named]
         names = [
-            "priors",
-            *(
-                f"{short_name(self.feature_names[j])} = {short_name(value_text(self.values[j]))}"
-                for j in named
-            ),
+            f"{short_name(self.feature_names[j])} = {text}" for j, text in zip(named, values, strict=True)
         ]
+        added = [self.base if np.isfinite(self.base) else 0.0, *self.evidence[named]]
         if left.size:
             added.append(float(left.sum()))
-            names.append(f"{left.size} other variable{'s' if left.size > 1 else ''}")
-        return np.array(added), [*names, "log odds"]
+            names.append(counted(left.size, "other variable"))
+        return np.array(added), ["priors", *names, "log odds"]
 
     def _draw_waterfall(self, axis: Any, added: Floats, names: list[str]) -> None:
         """Draw bars that begin where the one above ends, and their sum."""

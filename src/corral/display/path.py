@@ -10,21 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from corral.array_types import Integers
-from corral.display.drawing import (
-    COLOURS,
-    GREY,
-    MARKERS,
-    UNITS,
-    check_axes,
-    one_row,
-    pyplot,
-    require,
-    short_name,
-)
+from corral.display.drawing import COLOURS, GREY, UNITS, one_row, panels, require, short_name
 from corral.estimators.pipelines import rows_of_last_step
 from corral.estimators.rodeo_density import RodeoDensity
 from corral.estimators.validation import check_integer, feature_names
 from corral.rodeo.path import RodeoPath
+
+# Where a bandwidth stops: by its test, or because it is as small as it may be.
+_MARKERS = ("o", "v")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -116,12 +109,8 @@ class RodeoPathDisplay:
         else:
             label = estimator.predict(x)[0] if label is None else label
             path, title = estimator.bandwidth_path(x, label), f"sample {sample} in class {short_name(label)}"
-        display = cls(
-            path=path,
-            feature_names=feature_names(estimator),
-            title=title,
-            units=UNITS[estimator.scale],
-        )
+        names, units = feature_names(estimator), UNITS[estimator.scale]
+        display = cls(path=path, feature_names=names, title=title, units=units)
         return display.plot(axes, max_variables=max_variables)
 
     def plot(self, axes: Any = None, *, max_variables: int = 6) -> Self:
@@ -139,15 +128,14 @@ class RodeoPathDisplay:
         display : RodeoPathDisplay
         """
         named = self._strongest()[: check_integer("max_variables", max_variables)]
-        if axes is None:
-            _, axes = pyplot().subplots(2, 1, figsize=(7.0, 5.5), sharex=True, layout="constrained")
-        of_h, of_ratios = self.axes_ = check_axes(axes, 2)
+        of_h, of_ratios = self.axes_ = panels(axes, 2, 2, 1, figsize=(7.0, 5.5), sharex=True)
         self.figure_ = of_h.figure
         others = np.setdiff1d(np.arange(len(self.feature_names)), named)
-        for j in others.tolist():
-            self._plot_variable(j, GREY, linewidth=0.7)
-        for i, j in enumerate(named):
+        grey = [self._plot_variable(j, GREY, linewidth=0.7) for j in others.tolist()]
+        coloured = [
             self._plot_variable(j, COLOURS[i % len(COLOURS)], linewidth=1.8)
+            for i, j in enumerate(named.tolist())
+        ]
         of_ratios.axhline(1.0, color="black", linestyle=":", linewidth=1.2)
         self._set_scales()
         of_h.set_title(self.title, fontsize="medium", parse_math=False)
@@ -156,7 +144,10 @@ class RodeoPathDisplay:
         of_ratios.set_xlabel("sweep")
         for axis in self.axes_:
             axis.spines[["top", "right"]].set_visible(False)
-        self._add_legends(named, others.size)
+        names = [f"{short_name(self.feature_names[j])}: {self.path.bandwidths[-1, j]:.3g}" for j in named]
+        if grey:
+            names.append(f"{len(grey)} {'more' if coloured else 'in all'}")
+        self._add_legends([*coloured, *grey[:1]], names)
         return self
 
     def _set_scales(self) -> None:
@@ -186,47 +177,41 @@ class RodeoPathDisplay:
         order = np.lexsort((h, self.path.at_floor))
         return order[self.path.n_tests[order] > 1]
 
-    def _plot_variable(self, j: int, color: str, linewidth: float) -> None:
-        """A line as far as the variable is tested, a marker where it stops, and dots from there on."""
+    def _plot_variable(self, j: int, color: str, linewidth: float) -> Any:
+        """Draw a line as far as the variable is tested, a marker where it stops, and dots from there on."""
         of_h, of_ratios = self.axes_
         h, ratios = self.path.bandwidths[:, j], self.path.ratios[:, j]
-        n_sweeps, stop = len(ratios), int(self.path.n_tests[j])
-        marker = MARKERS[bool(self.path.at_floor[j])]
+        stop = int(self.path.n_tests[j])
         drawing = {
             "color": color,
-            "marker": marker,
+            "marker": _MARKERS[bool(self.path.at_floor[j])],
             "markersize": 2.0 + 2.0 * linewidth,
             "linewidth": linewidth,
             "zorder": 2.0 + linewidth,
         }
-        of_h.plot(np.arange(stop + 1), h[: stop + 1], markevery=[stop], **drawing)
-        of_h.plot([stop, n_sweeps], h[[stop, -1]], color=color, linestyle=":", linewidth=1.0)
+        [line] = of_h.plot(np.arange(stop + 1), h[: stop + 1], markevery=[stop], **drawing)
+        of_h.plot([stop, len(ratios)], h[[stop, -1]], color=color, linestyle=":", linewidth=1.0)
         if stop:
             of_ratios.plot(np.arange(1, stop + 1), ratios[:stop], markevery=[stop - 1], **drawing)
+        return line
 
-    def _add_legends(self, named: Integers, n_others: int) -> None:
+    def _add_legends(self, lines: list[Any], names: list[str]) -> None:
         """Names beside the bandwidths, what lines and markers mean beside the ratios."""
         from matplotlib.lines import Line2D
 
         of_h, of_ratios = self.axes_
         outside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": "small", "frameon": False}
-        names = [f"{short_name(self.feature_names[j])}: {self.path.bandwidths[-1, j]:.3g}" for j in named]
-        handles = [
-            Line2D([], [], color=COLOURS[i % len(COLOURS)], marker=MARKERS[bool(self.path.at_floor[j])])
-            for i, j in enumerate(named)
-        ]
-        if n_others:
-            names.append(f"{n_others} {'more' if names else 'in all'}")
-            handles.append(Line2D([], [], color=GREY))
-        legend = of_h.legend(handles, ["-"] * len(names), title="variable: bandwidth", **outside)
+        legend = of_h.legend(lines, ["-"] * len(names), title="variable: bandwidth", **outside)
         for text, name in zip(legend.get_texts(), names, strict=True):
             text.set_parse_math(False)
             text.set_text(name)  # as it is: matplotlib would drop a label that starts with "_"
-        meanings: dict[str, dict[str, Any]] = {
-            "stopped by the test": {"color": "black", "marker": MARKERS[0], "linestyle": "none"},
-            "stopped by the floor": {"color": "black", "marker": MARKERS[1], "linestyle": "none"},
-            "threshold": {"color": "black", "linestyle": ":"},
+        meanings = {
+            "stopped by the test": (_MARKERS[0], "none"),
+            "stopped by the floor": (_MARKERS[1], "none"),
+            "threshold": (None, ":"),
         }
-        of_ratios.legend(
-            handles=[Line2D([], [], label=name, **style) for name, style in meanings.items()], **outside
-        )
+        handles = [
+            Line2D([], [], color="black", marker=marker, linestyle=style, label=name)
+            for name, (marker, style) in meanings.items()
+        ]
+        of_ratios.legend(handles=handles, **outside)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,27 +14,32 @@ from corral.array_types import Bools, Floats
 from corral.display.drawing import SMALL, name_room, name_variables, pyplot, require, short_name
 from corral.estimators.validation import check_choice, feature_names
 
-# Colours where they do not tell how a class differs. Red stands for small bandwidths, which mark a variable.
+# Without directions all cells are of one kind. In red are small bandwidths, which mark a variable.
 _COLOURS = {"effect": "RdBu_r", "zscore": "RdBu"}
 _NUMBERS = {"effect": "effect", "zscore": "z-score of bandwidth"}
 
-# How a class differs in a variable: the colours of each kind, as in the report, and the marker that says so
-# if the variable is relevant.
+
+class _Kind(NamedTuple):
+    """How a class may differ: colours, as in the report, marker of a relevant variable, names of the ends."""
+
+    colours: str
+    marker: Any
+    low: str
+    high: str
+
+
 _BAR = [(-1.0, -0.4), (1.0, -0.4), (1.0, 0.4), (-1.0, 0.4), (-1.0, -0.4)]
-_MARKERS: dict[str, Any] = {"high or low": "o", "narrow or wide": _BAR, "otherwise": "D"}
-_COLOURS_OF_KINDS = {"high or low": "RdBu_r", "narrow or wide": "PRGn_r", "otherwise": "BrBG_r"}
-_ENDS = {
-    "high or low": ("-1: low", "1: high"),
-    "narrow or wide": ("-1: narrow", "1: wide"),
-    "otherwise": ("-1: less often", "1: more often"),
-}
 _KINDS = {
-    "high": "high or low",
-    "low": "high or low",
-    "narrow": "narrow or wide",
-    "wide": "narrow or wide",
-    "": "high or low",  # nothing is known, and the effect is 0
+    "high or low": _Kind("RdBu_r", "o", "low", "high"),
+    "narrow or wide": _Kind("PRGn_r", _BAR, "narrow", "wide"),
+    "otherwise": _Kind("BrBG_r", "D", "less often", "more often"),
 }
+
+
+def _kind_of(direction: str) -> str:
+    """The kind of a direction; if nothing is known, the first one, since the effect is 0."""
+    kinds = (name for name, kind in _KINDS.items() if direction in ("", kind.low, kind.high))
+    return next(kinds, "otherwise")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -147,61 +152,47 @@ class RelevanceDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         # Effects have ends, so that maps of different tables compare.
         limit = 1.0 if self.quantity == "effect" else max(1.0, float(np.abs(self.values).max()))
-        self.im_ = ax.imshow(
-            self.values,
-            cmap=_COLOURS[self.quantity],
-            vmin=-limit,
-            vmax=limit,
-            aspect="auto",
-            interpolation="nearest",
-        )
-        scales = {} if self.direction is None else self._colour(ax)
-        self._mark(ax)
-        name_variables(ax, self.feature_names)  # before the bars take some of the room that is counted on
+        scale = {"vmin": -limit, "vmax": limit, "aspect": "auto", "interpolation": "nearest"}
+        self.im_ = ax.imshow(self.values, cmap=_COLOURS[self.quantity], **scale)
         if self.direction is None:
+            self._mark(ax, np.full(self.values.shape, "relevant"), {"relevant": "o"})
+            name_variables(ax, self.feature_names)  # before the bar takes some of the room that is counted on
             bar = self.figure_.colorbar(self.im_, ax=ax, pad=0.02)
             bar.set_label(_NUMBERS[self.quantity], fontsize=SMALL)
             bar.ax.tick_params(labelsize=SMALL)
-        for i, (kind, image) in enumerate(scales.items(), start=1):  # one above the other
-            height = 1.0 / len(scales)
-            place = ax.inset_axes([1.02, 1.0 - (i - 0.2) * height, 0.03, 0.7 * height])
-            bar = self.figure_.colorbar(image, cax=place)
-            bar.set_ticks([-1.0, 0.0, 1.0], labels=[_ENDS[kind][0], "effect 0", _ENDS[kind][1]])
-            place.tick_params(labelsize=SMALL)
+        else:
+            kinds = np.vectorize(_kind_of, otypes=[object])(self.direction)
+            self._colour(ax, kinds, scale)
+            self._mark(ax, kinds, {name: kind.marker for name, kind in _KINDS.items()})
+            name_variables(ax, self.feature_names)
         ax.set_yticks(np.arange(n_classes), [short_name(label) for label in self.classes], parse_math=False)
         ax.set(xlabel="variable", ylabel="class", xlim=(-0.5, d - 0.5), ylim=(n_classes - 0.5, -0.5))
         ax.tick_params(labelsize=SMALL)
         return self
 
-    def _colour(self, ax: Any) -> dict[str, Any]:
-        """Draw cells of other kinds over the map, in their colours; return an image of each kind."""
-        assert self.direction is not None
-        kinds = np.array([_KINDS.get(word, "otherwise") for word in self.direction.ravel()])
-        options = {"vmin": -1.0, "vmax": 1.0, "aspect": "auto", "interpolation": "nearest"}
-        scales = {}
-        for kind, colours in _COLOURS_OF_KINDS.items():
-            cells = np.ma.masked_where((kinds != kind).reshape(self.values.shape), self.values)
-            if cells.count():
-                first = colours == _COLOURS["effect"]
-                scales[kind] = self.im_ if first else ax.imshow(cells, cmap=colours, **options)
-        return scales
+    def _colour(self, ax: Any, kinds: NDArray[Any], scale: dict[str, Any]) -> None:
+        """Draw cells of other kinds over the map, in their colours, and a bar for each kind that there is."""
+        there = [name for name in _KINDS if (kinds == name).any()]
+        for i, name in enumerate(there, start=1):  # bars stand one above the other
+            kind, image = _KINDS[name], self.im_
+            if kind.colours != _COLOURS["effect"]:
+                image = ax.imshow(np.ma.masked_where(kinds != name, self.values), cmap=kind.colours, **scale)
+            height = 1.0 / len(there)
+            place = ax.inset_axes([1.02, 1.0 - (i - 0.2) * height, 0.03, 0.7 * height])
+            bar = self.figure_.colorbar(image, cax=place)
+            bar.set_ticks([-1.0, 0.0, 1.0], labels=[f"-1: {kind.low}", "effect 0", f"1: {kind.high}"])
+            place.tick_params(labelsize=SMALL)
 
-    def _mark(self, ax: Any) -> None:
+    def _mark(self, ax: Any, kinds: NDArray[Any], markers: dict[str, Any]) -> None:
         """Put a marker on each relevant cell, and above the map what the kinds of markers mean."""
-        rows, columns = np.nonzero(self.relevant)
-        if not rows.size:
+        if not self.relevant.any():
             return
-        kinds = np.full(rows.size, "relevant")
-        markers: dict[str, Any] = {"relevant": "o"}
-        if self.direction is not None:
-            markers = _MARKERS
-            kinds = np.array([_KINDS.get(word, "otherwise") for word in self.direction[rows, columns]])
         for kind, marker in markers.items():
-            chosen = kinds == kind
-            if chosen.any():
+            rows, columns = np.nonzero(self.relevant & (kinds == kind))
+            if rows.size:
                 ax.plot(
-                    columns[chosen],
-                    rows[chosen],
+                    columns,
+                    rows,
                     linestyle="none",
                     marker=marker,
                     markersize=7 if marker is _BAR else 4,

@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from corral.display.drawing import check_axes, pyplot
-from corral.planning import Extrapolation, LearningCurve, SampleSizes
+from corral.display.drawing import panels
+from corral.planning import LearningCurve, SampleSizes
 from corral.planning.curve import TIMES
 
 # Points of a curve that is drawn.
@@ -85,9 +85,7 @@ class SampleSizeDisplay:
         -------
         display : SampleSizeDisplay
         """
-        if axes is None:
-            _, axes = pyplot().subplots(1, 3, figsize=(12, 3.5), layout="constrained")
-        self.axes_ = check_axes(axes, 3)
+        self.axes_ = panels(axes, 3, 1, 3, figsize=(12, 3.5))
         self.figure_ = self.axes_[0].figure
         if isinstance(self.result, LearningCurve):
             _plot_curve(self.axes_, self.result)
@@ -105,7 +103,12 @@ def _plot_bound(axes: NDArray[Any], result: SampleSizes) -> None:
     of_epsilon.axhline(result.tolerance, color="black", linestyle=":", label="tolerance")
     guess = result.extrapolation
     if guess is not None and np.isfinite(guess.total):
-        _plot_extrapolation(of_epsilon, totals[-1], result, guess)
+        # A dashed line to where the tolerance might be reached, and a bar over the interval of N.
+        ends = [totals[-1], guess.total], [result.epsilon, result.tolerance]
+        of_epsilon.plot(*ends, linestyle="--", color="gray", label="extrapolation")
+        high = guess.high if np.isfinite(guess.high) else guess.total
+        of_epsilon.plot([guess.low, high], [result.tolerance] * 2, color="gray", linewidth=4, alpha=0.5)
+        of_epsilon.set_xscale("log")
     of_epsilon.legend()
     for label, n in zip(result.classes, sizes.T, strict=True):
         of_sizes.plot(totals, n, marker=".", label=str(label))
@@ -113,20 +116,6 @@ def _plot_bound(axes: NDArray[Any], result: SampleSizes) -> None:
     of_accuracy.plot(totals, [step.accuracy for step in result.steps], marker=".")
     for each, name in zip(axes, ("epsilon", "rows", "accuracy"), strict=True):
         each.set(xlabel="N, rows of all classes", ylabel=name)
-
-
-def _plot_extrapolation(axes: Any, total: int, result: SampleSizes, guess: Extrapolation) -> None:
-    """Draw a dashed line to where the tolerance might be reached, and a bar over the interval of N."""
-    axes.plot(
-        [total, guess.total],
-        [result.epsilon, result.tolerance],
-        linestyle="--",
-        color="gray",
-        label="extrapolation",
-    )
-    end = guess.high if np.isfinite(guess.high) else guess.total
-    axes.plot([guess.low, end], [result.tolerance] * 2, color="gray", linewidth=4, alpha=0.5)
-    axes.set_xscale("log")
 
 
 def _plot_curve(axes: NDArray[Any], curve: LearningCurve) -> None:
@@ -146,11 +135,7 @@ def _plot_curve(axes: NDArray[Any], curve: LearningCurve) -> None:
 
 
 def _plot_expected(
-    axes: Any,
-    expected: Callable[[float], Any],
-    measured: NDArray[Any],
-    curve: LearningCurve,
-    label: str,
+    axes: Any, expected: Callable[[float], Any], measured: NDArray[Any], curve: LearningCurve, label: str
 ) -> None:
     """Draw dots where something was measured, and a line with a band where it is expected."""
     grid = np.geomspace(curve.n_rows, max(TIMES) * curve.n_rows, _N_POINTS)

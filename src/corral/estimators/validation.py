@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array
+from sklearn.utils import check_array, column_or_1d
 
 from corral.array_types import Floats, Integers
 from corral.data.dataset import LabelledRows, TrainingRows
@@ -246,6 +246,18 @@ def refuse_groups_of_whole_classes(training: TrainingRows, data: LabelledRows) -
         "groups must spread some class over at least two groups, but each class lies in a single one"
         f"{why * are_joined}: without it, nothing would be known of the class."
     )
+
+
+def check_known_labels(y: ArrayLike, n: int, classes: NDArray[Any]) -> NDArray[Any]:
+    """Refuse what is not one of the classes for each of n rows; return the labels, of the classes' type."""
+    labels: NDArray[Any] = column_or_1d(y)
+    if len(labels) != n:
+        raise ValueError(f"y must hold a label for each of the {n} rows of X, got {len(labels)}.")
+    known = set(classes.tolist())
+    for i, label in enumerate(labels.tolist()):
+        if label not in known:
+            raise ValueError(f"y holds the class {label!r} in row {i}, which the estimator does not know.")
+    return labels.astype(classes.dtype)
 
 
 def check_kind_of_labels(labels: NDArray[Any], classes: NDArray[Any], name: str) -> None:

@@ -12,7 +12,7 @@ be computed, and `unpacked` returns the object to use in place of one that was r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -30,6 +30,12 @@ def build(annotation: Any, value: Any, arrays: Arrays, name: str) -> Any:
     if annotation is Any:
         return decode(value, arrays)
     return _BUILDERS.get(get_origin(annotation) or annotation, _build_object)(annotation, value, arrays, name)
+
+
+def check_keys(name: str, found: Set[str], expected: Set[str]) -> None:
+    """Refuse a table of values that lacks one of the keys, or has another one."""
+    for key in sorted(found ^ expected):
+        raise ValueError(f"{name} {'lacks' if key in expected else 'has no'} {key!r}")
 
 
 def _build_plain(kind: Any, value: Any, arrays: Arrays, name: str) -> Any:
@@ -93,8 +99,7 @@ def _build_object(annotation: Any, value: Any, arrays: Arrays, name: str) -> Any
     if kind is None:
         raise ValueError(f"{name} is not a {' or '.join(kinds)}")
     hints = _hints(kind)
-    for field in hints.keys() ^ (value.keys() - {"!class"}):
-        raise ValueError(f"{name} {'lacks' if field in hints else 'has no'} {field!r}")
+    check_keys(name, value.keys() - {"!class"}, hints.keys())
     built = kind(**{field: build(hint, value[field], arrays, field) for field, hint in hints.items()})
     if hasattr(built, "validate"):
         built.validate()

@@ -17,7 +17,7 @@ from corral.estimators.rodeo_classifier import RodeoClassifier
 from corral.estimators.rodeo_density import RodeoDensity
 from corral.estimators.rodeo_selector import RodeoSelector
 from corral.estimators.validation import feature_names
-from corral.files.codec import build
+from corral.files.codec import build, check_keys
 from corral.files.values import Arrays
 
 KINDS: dict[str, type[BaseEstimator]] = {
@@ -75,7 +75,9 @@ def _refuse_strange_categories(estimator: Any) -> None:
 def restore_estimator(packed: dict[str, Any], arrays: Arrays) -> Any:
     """Restore what `pack_estimator` has packed, as JSON, from values that it checks."""
     kind = KINDS[packed["estimator"]]
-    estimator = _construct(kind, build(dict[str, Any], packed["params"], arrays, "params"))
+    params = build(dict[str, Any], packed["params"], arrays, "params")
+    check_keys("params", params.keys(), _kept_params(kind()).keys())
+    estimator: Any = kind(**params)
     hints, state = _fitted_attributes(kind), packed["state"]
     if not isinstance(state, dict) or state.keys() - hints.keys():
         raise ValueError(f"its state is not that of a {kind.__name__}")
@@ -130,16 +132,6 @@ def _flat(settings: Any) -> dict[str, Any]:
     for name, value in ({} if settings is None else vars(settings)).items():
         flat |= _flat(value) if is_dataclass(value) else {name: value}
     return flat
-
-
-def _construct(kind: type[BaseEstimator], params: dict[str, Any]) -> Any:
-    """Make an unfitted estimator; its parameters must be all that a file holds of one."""
-    expected = _kept_params(kind()).keys()
-    if params.keys() - expected:
-        raise ValueError(f"{kind.__name__} has no parameter {min(params.keys() - expected)!r}")
-    if expected - params.keys():
-        raise ValueError(f"params lack {min(expected - params.keys())!r}")
-    return kind(**params)
 
 
 # Names

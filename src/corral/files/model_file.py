@@ -78,12 +78,11 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
             "a model file holds no pipeline: save its last step, save_model(pipeline[-1], path), and give "
             "the loaded model rows that the other steps have transformed, pipeline[:-1].transform(X)."
         )
-    packed = pack_estimator(estimator)
     writer = Writer()
     header = {
         "format": FORMAT,
         "versions": {name: version(name) for name in ("corral", "numpy", "scikit-learn")},
-        **{name: writer.encode(value, name) for name, value in packed.items()},
+        **{name: writer.encode(value, name) for name, value in pack_estimator(estimator).items()},
     }
     text = json.dumps(header, allow_nan=False)
     checksum = _checksum(text, writer.digests)
@@ -130,21 +129,18 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     """
     try:
         header, arrays = _read(path)
+        try:
+            return restore_estimator(header, arrays)
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is damaged: {_reason(error)}") from None
     except MemoryError:
-        raise _too_large(path) from None
-    try:
-        return restore_estimator(header, arrays)
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is damaged: {_reason(error)}") from None
-    except MemoryError:
-        raise _too_large(path) from None
+        raise ValueError(f"{path} cannot be read: it needs more memory than there is.") from None
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What a model file says of itself: estimator, versions, variables, parameters as written."""
     header, _ = _read(path)
-    hidden = ("state", "row_names")
-    return {name: value for name, value in header.items() if name not in hidden}
+    return {name: value for name, value in header.items() if name not in ("state", "row_names")}
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:
@@ -215,10 +211,6 @@ def _parse(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
     if not isinstance(header["versions"], dict):
         raise ValueError(f"{path} is damaged: versions is not a table of values.")
     return dict(header)
-
-
-def _too_large(path: str | os.PathLike[str]) -> ValueError:
-    return ValueError(f"{path} cannot be read: it needs more memory than there is.")
 
 
 def _checksum(text: str, digests: Mapping[str, bytes]) -> str:

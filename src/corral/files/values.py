@@ -71,17 +71,19 @@ class Writer:
     def _encode_array(self, array: NDArray[Any], where: str) -> Any:
         if array.dtype.kind in "biuf" and array.itemsize <= 8:
             return {"!array": self._keep(array, where)}
-        if array.dtype.kind == "U":
-            check_size_of_texts(where.replace("/", "."), array.size, array.itemsize)
-            kind, distinct, positions = "!texts", *np.unique(array, return_inverse=True)
-        elif array.dtype.kind == "O":
-            kind, distinct, positions = "!objects", *_distinct_objects(array)
-        else:
+        if array.dtype.kind not in "UO":
             raise ValueError(
                 f"{where.replace('/', '.')} is an array of {array.dtype}, which a model file cannot hold."
             )
-        listed = self._encode_items(distinct.tolist(), where)
-        return {kind: listed, "positions": self._keep(positions.reshape(array.shape), f"{where}/positions")}
+        kind = "!texts" if array.dtype.kind == "U" else "!objects"
+        if kind == "!texts":
+            check_size_of_texts(where.replace("/", "."), array.size, array.itemsize)
+        # Distinct items in the order in which they come first, and the position of each item among them.
+        items = [(type(item), item) for item in array.ravel().tolist()]
+        distinct = {item: i for i, item in enumerate(dict.fromkeys(items))}
+        positions = np.array([distinct[item] for item in items], dtype=np.int64).reshape(array.shape)
+        listed = self._encode_items([item for _, item in distinct], where)
+        return {kind: listed, "positions": self._keep(positions, f"{where}/positions")}
 
     def _keep(self, array: NDArray[Any], where: str) -> str:
         """Keep an array of numbers; return the path under which it, or an equal one, is kept."""
@@ -90,15 +92,6 @@ class Writer:
         name = self._names.setdefault(digest(array), where)
         self.arrays.setdefault(name, array)
         return name
-
-
-def _distinct_objects(array: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Distinct items in the order in which they come first, and the position of each item among them."""
-    numbers: dict[tuple[type[Any], Any], int] = {}
-    positions = [numbers.setdefault((type(item), item), len(numbers)) for item in array.ravel().tolist()]
-    distinct = np.empty(len(numbers), dtype=object)
-    distinct[:] = [item for _, item in numbers]
-    return distinct, np.array(positions, dtype=np.int64)
 
 
 def digest(array: NDArray[Any]) -> bytes:
@@ -134,7 +127,7 @@ def _decode_tagged(value: dict[str, Any], arrays: Arrays) -> Any:
             return float(text)
         case {"!tuple": list() as items}:
             return tuple(decode(item, arrays) for item in items)
-        case {"!texts": list() as items, "positions": str() as name} if _are_texts(items):
+        case {"!texts": list() as items, "positions": str() as name} if {*map(type, items)} <= {str}:
             longest = max(map(len, items), default=0)
             check_size_of_texts(name.removesuffix("/positions"), arrays[name].size, 4 * longest)
             check_size_of_texts(name.removesuffix("/positions"), len(items), 4 * longest)
@@ -144,10 +137,6 @@ def _decode_tagged(value: dict[str, Any], arrays: Arrays) -> Any:
             distinct[:] = [decode(item, arrays) for item in items]
             return _taken(distinct, arrays[name])
     raise ValueError(f"it holds {next(iter(value))!r}, which is not understood")
-
-
-def _are_texts(items: list[Any]) -> bool:
-    return all(isinstance(item, str) for item in items)
 
 
 def _taken(distinct: NDArray[Any], positions: NDArray[Any]) -> NDArray[Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from contextlib import nullcontext
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -27,7 +26,7 @@ from corral.evaluation.held_out import HeldOut
 from corral.files.atomic import replacing
 from corral.planning import LearningCurve, SampleSizes
 from corral.report.contents import Contents
-from corral.report.shown import Shown
+from corral.report.shown import choose_rows
 
 _KINDS = (RodeoClassifier, CorralClassifier, LSPClassifier)
 
@@ -156,20 +155,19 @@ def write_report(
         raise TypeError(f"a report is of a {kinds}, not of a {type(final).__name__}{local}.")
     check_is_fitted(estimator, msg="%(name)s is not fitted: call fit before writing its report.")
     max_rows = check_integer("max_samples", max_samples)
-    with (
-        nullcontext() if path is None else replacing(path) as part
-    ):  # refuses a missing folder before all work
-        rows = X if hasattr(X, "shape") else np.asarray(X)
-        random = check_random_state(random_state)
-        shown, judged = Shown.choose(estimator, rows, y, held_out, max_rows, random)
-        steps = steps_in_words(estimator)
-        contents = Contents.gather(final, shown, judged, sample_sizes, source, steps)
-        heading = title or (f"Classes of {source}" if source else "Classification report")
-        page = _fitting_page(template, contents, heading)
-        if part is None:
-            return Page(page.decode("utf-8"))
-        part.write_bytes(page)
-    return Path(part if path is None else path)
+    heading = title or (f"Classes of {source}" if source else "Classification report")
+
+    def make_page() -> bytes:
+        rows, random = X if hasattr(X, "shape") else np.asarray(X), check_random_state(random_state)
+        shown = choose_rows(estimator, rows, y, held_out, max_rows, random)
+        contents = Contents.gather(final, shown, sample_sizes, source, steps_in_words(estimator))
+        return _render(template, contents, heading)
+
+    if path is None:
+        return Page(make_page().decode("utf-8"))
+    with replacing(path) as part:  # refuses a missing folder before all work
+        part.write_bytes(make_page())
+    return Path(path)
 
 
 @dataclass(frozen=True)
@@ -201,16 +199,6 @@ class Page:
         )
 
 
-def _fitting_page(template: Any, contents: Contents, title: str) -> bytes:
-    """The page, with as many of the rows that were drawn as it can hold."""
-    n_rows = len(contents.rows)
-    page = _render(template, contents, n_rows, title)
-    while len(page) > _MOST_BYTES and n_rows > 1:
-        n_rows //= 2
-        page = _render(template, contents, n_rows, title)
-    return page
-
-
 def _template() -> Any:
     """The page, to be filled in: every name in it is escaped."""
     try:
@@ -223,20 +211,18 @@ def _template() -> Any:
     return environment.from_string(_read("page.html"))
 
 
-def _render(template: Any, contents: Contents, n_rows: int, title: str) -> bytes:
-    """The page with so many rows to browse."""
+def _render(template: Any, contents: Contents, title: str) -> bytes:
+    """The page, with as many of the rows that were drawn as it can hold."""
     script, style = "".join(_read(f"{name}.js") for name in _SCRIPTS), _read("page.css")
-    page: str = template.render(
-        contents.words,
-        title=title,
-        data=contents.script_data(n_rows),
-        n_browsed=n_rows,
-        script=script,
-        style=style,
-        script_hash=_hash(script),
-        style_hash=_hash(style),
-    )
-    return page.encode("utf-8", "replace")  # names may hold halves of characters
+    hashes = {"script_hash": _hash(script), "style_hash": _hash(style)}
+    fixed = contents.words | {"title": title, "script": script, "style": style} | hashes
+    n_rows = len(contents.rows)
+    while True:
+        text: str = template.render(fixed, data=contents.script_data(n_rows), n_browsed=n_rows)
+        page = text.encode("utf-8", "replace")  # names may hold halves of characters
+        if len(page) <= _MOST_BYTES or n_rows <= 1:
+            return page
+        n_rows //= 2
 
 
 def _read(name: str) -> str:

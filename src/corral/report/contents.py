@@ -6,7 +6,7 @@ import base64
 import json
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,14 +24,7 @@ from corral.parallel import Computation
 from corral.planning import LearningCurve, SampleSizes
 from corral.report.shown import Judge, Judged, Shown
 from corral.report.words import page_words
-from corral.sentences import (
-    ON_ONE_ROW,
-    label_of_row,
-    misread,
-    reliability,
-    rounded_number,
-    rows_to_look_at,
-)
+from corral.sentences import label_of_row, reliability, rounded_number, rows_to_look_at, torn, wrong
 
 # Beyond these a page would be too large to send or to read. Variables are those that describe some class
 # best.
@@ -49,12 +42,7 @@ _FEW_VALUES = 8  # of numbers, such as years, that are drawn as categories are
 _N_STRONGEST = 12  # variables of a waterfall
 
 # Why a row deserves a look, in the order of the list.
-_REASONS = {
-    "wrong": "wrong",
-    "novel": "novel",
-    "caution": "resting on one row or group",
-    "torn": "torn between two",
-}
+_REASONS = ("wrong", "novel", "resting on one row or group", "torn between two")
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +69,6 @@ class Contents:
         cls,
         estimator: Any,
         shown: Shown,
-        judged: Judged | None,
         sample_sizes: SampleSizes | LearningCurve | None,
         source: str | None,
         steps_before: Sequence[str],
@@ -99,7 +86,7 @@ class Contents:
             "nHidden": len(names) - len(variables),
             "explains": description is not None,
             "rowWord": shown.word,
-            "errors": None if judged is None else _errors(judged),
+            "errors": None if shown.judged is None else _errors(shown.judged),
             "sampleSizes": _steps(sample_sizes) if isinstance(sample_sizes, SampleSizes) else None,
         }
         training: dict[int, list[Any]] = {}
@@ -115,13 +102,8 @@ class Contents:
             needed = _named_rows(rows, numbers)
             values = estimator.encoding_.decode(model.rows_by_number(np.array(needed, dtype=np.int64)))
             training = {i: _cells(row[variables]) for i, row in zip(needed, values, strict=True)}
-        words = page_words(estimator, description, judged, sample_sizes, rows, source, steps_before)
-        words |= {
-            "n_shown_variables": len(variables),
-            "n_rows": shown.n_rows,
-            "by_others": any(judge.learnt_from is not None for judge in shown.judges),
-            "known": bool((shown.truth >= 0).any()),
-        }
+        words = page_words(estimator, description, shown, sample_sizes, rows, source, steps_before)
+        words["n_shown_variables"] = len(variables)
         training_names = getattr(estimator, "row_names_in_", None)
         return cls(
             words, numbers, rows, training, None if training_names is None else training_names.tolist()
@@ -136,22 +118,21 @@ class Contents:
         needed, names = _named_rows(rows, self.numbers), self.training_names
         # Equal rows, such as a held-out row that is a training row of other rows, are written once.
         lines: dict[tuple[Any, ...], int] = {}
+
+        def line(values: list[Any]) -> int:
+            return lines.setdefault(tuple(values), len(lines))
+
+        drawn = [{key: value for key, value in row.items() if key != "unlike"} for row in rows]
         data = self.numbers | {
-            "rows": [_without_values(row, lines) for row in rows],
-            "training": {i: lines.setdefault(tuple(self.training[i]), len(lines)) for i in needed},
+            "rows": [row | {"values": line(row["values"])} for row in drawn],
+            "training": {i: line(self.training[i]) for i in needed},
             "trainingNames": None if names is None else {i: names[i] for i in needed},
-            "look": _rows_to_look_at(rows),
+            "look": _look(rows),
         }
         data["values"] = list(lines)
         # A page that its own script cannot parse must not be written.
         text = json.dumps(data, separators=(",", ":"), allow_nan=False)
         return base64.b64encode(zlib.compress(text.encode("ascii"), 9)).decode("ascii")
-
-
-def _without_values(row: dict[str, Any], lines: dict[tuple[Any, ...], int]) -> dict[str, Any]:
-    """What the script draws of a row, with the line of its values."""
-    line = lines.setdefault(tuple(row["values"]), len(lines))
-    return {key: value for key, value in row.items() if key != "unlike"} | {"values": line}
 
 
 def _named_rows(rows: Sequence[dict[str, Any]], numbers: dict[str, Any]) -> list[int]:
@@ -286,45 +267,47 @@ def _rows(
     estimator: Any, shown: Shown, variables: Integers, description: Description | None
 ) -> list[dict[str, Any]]:
     """Label, probabilities, explanation and sentences of each row that is shown."""
-    classes, torn = estimator.classes_, is_torn(shown.proba)
+    classes, is_row_torn = estimator.classes_.tolist(), is_torn(shown.proba)
     ranked = np.argsort(-shown.proba, axis=1, kind="stable")
-    rows: list[dict[str, Any]] = []
     called = [f"{shown.word} {name}" for name in shown.names]
-    for i, position in enumerate(shown.order.tolist()):
+    rows: list[dict[str, Any]] = [{} for _ in called]
+    for number, judge in enumerate(shown.judges):
+        names = [called[i] for i in judge.shown]
+        for i, explained in zip(judge.shown, _explained(judge, names, variables, description), strict=True):
+            rows[i] = explained | {"judge": number}
+    for i, explained in enumerate(rows):
         label, rival = ranked[i, :2].tolist()
         proba, rival_proba = shown.proba[i, [label, rival]].tolist()
         said = label_of_row(called[i], classes[label], proba, classes[rival], rival_proba)
-        rows.append(
-            {
-                "name": str(shown.names[i]),
-                "position": position,
-                "truth": int(shown.truth[i]),
-                "label": label,
-                "rival": rival,
-                "proba": _decimals(shown.proba[i], 3),
-                "words": {"label": said},
-                "why": {"torn": f"torn: {classes[rival]} has {rival_proba:.3f}"} if torn[i] else {},
-            }
+        row = {
+            "name": str(shown.names[i]),
+            "position": int(shown.order[i]),
+            "truth": int(shown.truth[i]),
+            "label": label,
+            "rival": rival,
+            "proba": _decimals(shown.proba[i], 3),
+            "words": {"label": said},
+        } | explained
+        is_wrong = row["truth"] not in (-1, row["label"])
+        why = (
+            wrong(classes[row["truth"]], classes[row["label"]]) if is_wrong else "",
+            row.pop("novelty", ""),
+            row.pop("caution", ""),
+            torn(classes[rival], rival_proba) if is_row_torn[i] else "",
         )
-    for number, judge in enumerate(shown.judges):
-        _judge_rows(judge, number, [(called[i], rows[i]) for i in judge.shown], variables, description)
-    own_table = any(judge.learnt_from is not None for judge in shown.judges)
-    _compare_with_truth(rows, classes.tolist(), own_table=own_table)
+        row["words"]["label"] += f" Wrong: {why[0]}." if is_wrong else " Right." if row["truth"] >= 0 else ""
+        row["why"] = [[rank, sentence] for rank, sentence in enumerate(why) if sentence]
+        rows[i] = row
     return rows
 
 
-def _judge_rows(
-    judge: Judge,
-    number: int,
-    rows: list[tuple[str, dict[str, Any]]],
-    variables: Integers,
-    description: Description | None,
-) -> None:
-    """Add how typical rows are, and why they get their labels; each comes with what it is called."""
+def _explained(
+    judge: Judge, called: Sequence[str], variables: Integers, description: Description | None
+) -> Iterator[dict[str, Any]]:
+    """Values of rows and, if the classifier explains them, how typical they are and the evidence."""
     if judge.evaluated is None:
-        values = np.asarray(judge.X, dtype=np.float64)[:, variables]
-        for (_, row), of_row in zip(rows, values, strict=True):
-            row["values"] = _digits(of_row)
+        for values in np.asarray(judge.X, dtype=np.float64)[:, variables]:
+            yield {"values": _digits(values)}
         return
     assessed, explanation = judge.evaluated.assessment(), judge.evaluated.explanation()
     nearest = assessed.scores.argmax(axis=1)
@@ -333,17 +316,18 @@ def _judge_rows(
     labels = np.searchsorted(judge.estimator.classes_, explanation.label)
     rivals = np.searchsorted(judge.estimator.classes_, explanation.rival)
     odds = np.clip(np.stack([explanation.base, explanation.log_odds]), -1e6, 1e6)  # JSON has no infinity
-    for i, (called, row) in enumerate(rows):
+    for i, name in enumerate(called):
         evidence = _decimals(explanation.evidence[i, variables], 2)
         strongest = variables[np.argsort(-np.abs(evidence), kind="stable")[:_N_STRONGEST]]
         listed = explanation.rows[i] >= 0
-        row["words"] = explanation.sentences(i, called, description)
-        novelty, caution = explanation.novelty(i, description), explanation.caution(i)
-        row["why"] |= {"novel": f"novel: {novelty}"} if novelty else {}
-        row["why"] |= {"caution": caution} if caution else {}
-        row |= {
-            "judge": number,
+        novelty = explanation.novelty(i, description)
+        unlike = explanation.unlike(i) if novelty else []
+        yield {
+            "words": explanation.sentences(i, name, description),
             "novel": int(assessed.is_novel[i]),
+            "novelty": f"novel: {novelty}" if novelty else "",
+            "unlike": {explanation.feature_names[j]: explanation.values[i, j] for j in unlike},
+            "caution": explanation.caution(i),
             "typicality": _decimals(assessed.typicality[i], 3),
             "nearest": int(nearest[i]),
             "score": _decimals(max(assessed.scores[i, nearest[i]], _LEAST_SCORE), 2),
@@ -356,44 +340,17 @@ def _judge_rows(
             "odds": _decimals(odds[1, i], 2),
             "support": explanation.rows[i][listed].tolist(),
             "shares": _decimals(explanation.shares[i][listed], 3),
-            "unlike": {
-                explanation.feature_names[j]: explanation.values[i, j]
-                for j in (explanation.unlike(i) if novelty else ())
-            },
         }
 
 
-def _compare_with_truth(rows: list[dict[str, Any]], classes: list[Any], *, own_table: bool) -> None:
-    """Say which labels are wrong, as far as that is known, and put the reasons for a look in order.
-
-    If training rows are in the same table, a label that rests on one that is misread itself says so.
-    """
-    misreadings = {
-        row["position"]: misread(classes[row["truth"]], classes[row["label"]])
-        for row in rows
-        if row["truth"] not in (-1, row["label"])
-    }
-    for row in rows:
-        why, words = row["why"], row["words"]
-        if row["position"] in misreadings:
-            why["wrong"] = f"{misreadings[row['position']]}: check the record or the measurements"
-            words["label"] += f" Wrong: {why['wrong']}."
-        elif row["truth"] >= 0:
-            words["label"] += " Right."
-        if own_table and why.get("caution", "").startswith(ON_ONE_ROW) and row["support"][0] in misreadings:
-            why["caution"] += f", and is itself misread: {misreadings[row['support'][0]]}"
-            words["caution"] = f"Caution: {why['caution']}."
-        row["why"] = [[rank, why[key]] for rank, key in enumerate(_REASONS) if key in why]
-
-
-def _rows_to_look_at(rows: Sequence[dict[str, Any]]) -> str:
+def _look(rows: Sequence[dict[str, Any]]) -> str:
     """Say how many rows deserve a look, and why."""
-    to_look_at = [row["why"] for row in rows if row["why"]]
-    counts = Counter(rank for why in to_look_at for rank, _ in why)
-    named = {name: counts[rank] for rank, name in enumerate(_REASONS.values())}
+    reasons = [[rank for rank, _ in row["why"]] for row in rows if row["why"]]
+    counts = Counter(rank for ranks in reasons for rank in ranks)
+    named = {name: counts[rank] for rank, name in enumerate(_REASONS)}
     if all(row["truth"] < 0 for row in rows):
         del named["wrong"]
-    return rows_to_look_at(len(to_look_at), len(rows), named, several=any(len(why) > 1 for why in to_look_at))
+    return rows_to_look_at(len(reasons), len(rows), named, several=any(len(ranks) > 1 for ranks in reasons))
 
 
 # Errors and sample sizes

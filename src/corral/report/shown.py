@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import column_or_1d
 
 from corral.array_types import Floats, Integers
 from corral.estimators.evaluated_rows import EvaluatedRows, evaluate_rows
 from corral.estimators.lspc import LSPClassifier
 from corral.estimators.pipelines import last_step, rows_of_last_step
 from corral.estimators.tables import UnknownLevelsWarning
+from corral.estimators.validation import check_known_labels
 from corral.evaluation.held_out import HeldOut, take_rows
 
 
-@dataclass(frozen=True, eq=False)
-class Judged:
+class Judged(NamedTuple):
     """Predictions whose truth is known.
 
     Attributes
@@ -58,7 +56,8 @@ class Shown(NamedTuple):
 
     Attributes
     ----------
-    judges : who labels and explains which of them.
+    judged : predictions whose truth is known, if there are any.
+    judges : who labels and explains which of the rows.
     proba : (n_shown, n_classes) their probabilities.
     order : (n_shown,) their positions among all rows.
     names : (n_shown,) what they are called.
@@ -67,6 +66,7 @@ class Shown(NamedTuple):
     n_rows : how many rows could be shown.
     """
 
+    judged: Judged | None
     judges: list[Judge]
     proba: Floats
     order: Integers
@@ -75,49 +75,48 @@ class Shown(NamedTuple):
     truth: Integers
     n_rows: int
 
-    @classmethod
-    def choose(
-        cls,
-        whole: Any,
-        X: Any,
-        y: ArrayLike | None,
-        held_out: HeldOut | None,
-        max_rows: int,
-        random: np.random.RandomState,
-    ) -> tuple[Shown, Judged | None]:
-        """Choose rows for the page of a classifier or a pipeline, and find predictions whose truth is known.
 
-        Rows with wrong labels come first, as far as they are known, then classes in turns.
-        """
-        estimator = last_step(whole)
-        rows = rows_of_last_step(whole, X)
-        truth = None if y is None else _check_labels(y, len(rows), estimator.classes_)
-        if held_out is not None:
-            _check_held_out(held_out, truth, len(rows), estimator.classes_)
-        judged, evaluated = _judged(estimator, rows, truth, held_out)
-        positions = np.arange(len(rows))
-        if held_out is not None and held_out.positions is not None:
-            positions = held_out.positions
-        proba = judged.predictions.proba if judged is not None and judged.on_page else None
-        codes = np.full(len(rows), -1) if truth is None else np.searchsorted(estimator.classes_, truth)
-        chosen = _draw(codes[positions], proba, np.argsort(positions), random)[:max_rows]
-        order = positions[chosen]
-        judges = (
-            _judges_of_parts(X, held_out, order)
-            if held_out is not None and held_out.parts
-            else [_judge_of_all(estimator, rows, order, evaluated)]
-        )
-        index = getattr(X, "index", None)
-        shown = cls(
-            judges,
-            _proba(judges[0].estimator, judges[0].X, judges[0].evaluated) if proba is None else proba[chosen],
-            order,
-            order.tolist() if index is None else index[order].tolist(),
-            "Row" if index is None or index.name is None else str(index.name),
-            codes[order],
-            positions.size,
-        )
-        return shown, judged
+def choose_rows(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike | None,
+    held_out: HeldOut | None,
+    max_rows: int,
+    random: np.random.RandomState,
+) -> Shown:
+    """Choose rows for the page of a classifier or a pipeline, and find predictions whose truth is known.
+
+    Rows with wrong labels come first, as far as they are known, then classes in turns.
+    """
+    last, rows = last_step(estimator), rows_of_last_step(estimator, X)
+    truth = None if y is None else check_known_labels(y, len(rows), last.classes_)
+    if held_out is not None:
+        _check_held_out(held_out, truth, len(rows), last.classes_)
+    judged, evaluated = _judged(last, rows, truth, held_out)
+    positions = np.arange(len(rows))
+    if held_out is not None and held_out.positions is not None:
+        positions = held_out.positions
+    codes = np.full(len(rows), -1) if truth is None else np.searchsorted(last.classes_, truth)
+    known = judged.predictions.proba if judged is not None and judged.on_page else None
+    chosen = _draw(codes[positions], known, np.argsort(positions), random)[:max_rows]
+    order = positions[chosen]
+    if held_out is not None and held_out.parts:
+        judges = _judges_of_parts(X, held_out, order)
+    else:
+        some = take_rows(rows, order)
+        of_some = _evaluated(last, some) if evaluated is None else evaluated.take(order)
+        judges = [Judge(last, some, np.arange(order.size), of_some, None)]
+    index = getattr(X, "index", None)
+    return Shown(
+        judged,
+        judges,
+        _proba(last, judges[0].X, judges[0].evaluated) if known is None else known[chosen],
+        order,
+        order.tolist() if index is None else index[order].tolist(),
+        "Row" if index is None or index.name is None else str(index.name),
+        codes[order],
+        positions.size,
+    )
 
 
 def _judged(
@@ -126,17 +125,14 @@ def _judged(
     """Find predictions whose truth is known, and the densities of all rows if these had to be evaluated."""
     if held_out is not None and held_out.positions is not None:
         return Judged(held_out, unseen=True, on_page=True), None
-    if truth is None:
-        return None if held_out is None else Judged(held_out, unseen=True, on_page=False), None
     # Other labels tell without a prediction of all rows, which may take long.
-    if held_out is not None and not np.array_equal(held_out.truth, truth):
-        return Judged(held_out, unseen=True, on_page=False), None
+    if truth is None or (held_out is not None and not np.array_equal(held_out.truth, truth)):
+        return None if held_out is None else Judged(held_out, unseen=True, on_page=False), None
     evaluated = _evaluated(estimator, rows)
     proba = _proba(estimator, rows, evaluated)
-    if held_out is None:
-        own = HeldOut(estimator.classes_, truth, proba)
-        return Judged(own, unseen=False, on_page=True), evaluated
-    return Judged(held_out, unseen=True, on_page=np.array_equal(held_out.proba, proba)), evaluated
+    predictions = HeldOut(estimator.classes_, truth, proba) if held_out is None else held_out
+    on_page = np.array_equal(predictions.proba, proba)
+    return Judged(predictions, held_out is not None, on_page), evaluated
 
 
 def _evaluated(estimator: Any, rows: Any) -> EvaluatedRows | None:
@@ -149,13 +145,6 @@ def _proba(estimator: Any, rows: Any, evaluated: EvaluatedRows | None) -> Floats
     return proba
 
 
-def _judge_of_all(estimator: Any, rows: Any, order: Integers, evaluated: EvaluatedRows | None) -> Judge:
-    """The one classifier that labels and explains all rows that are shown."""
-    shown = take_rows(rows, order)
-    of_shown = _evaluated(estimator, shown) if evaluated is None else evaluated.take(order)
-    return Judge(estimator, shown, np.arange(order.size), of_shown, None)
-
-
 def _judges_of_parts(X: Any, held_out: HeldOut, order: Integers) -> list[Judge]:
     """The classifiers that have not seen the rows that are shown."""
     judges = []
@@ -163,10 +152,8 @@ def _judges_of_parts(X: Any, held_out: HeldOut, order: Integers) -> list[Judge]:
         shown = np.flatnonzero(np.isin(order, part.rows))
         if not shown.size:
             continue
-        estimator, rows = (
-            last_step(part.estimator),
-            rows_of_last_step(part.estimator, take_rows(X, order[shown])),
-        )
+        estimator = last_step(part.estimator)
+        rows = rows_of_last_step(part.estimator, take_rows(X, order[shown]))
         with warnings.catch_warnings():
             if part.learnt_from is not None:  # categories that only rows left out have, as new rows may, too
                 warnings.simplefilter("ignore", UnknownLevelsWarning)
@@ -192,18 +179,6 @@ def _check_held_out(held_out: HeldOut, truth: NDArray[Any] | None, n: int, class
         raise ValueError(
             "held_out has other labels of its rows than y: hand over the X and y it was made of."
         )
-
-
-def _check_labels(y: ArrayLike, n: int, classes: NDArray[Any]) -> NDArray[Any]:
-    """Labels of the rows, all of them known to the estimator."""
-    labels: NDArray[Any] = column_or_1d(y)
-    if len(labels) != n:
-        raise ValueError(f"y must hold a label for each of the {n} rows of X, got {len(labels)}.")
-    known = set(classes.tolist())
-    for i, label in enumerate(labels.tolist()):
-        if label not in known:
-            raise ValueError(f"y holds the class {label!r} in row {i}, which the estimator does not know.")
-    return labels.astype(classes.dtype)
 
 
 def _draw(
