@@ -17,7 +17,7 @@ under a common factor of the weights, so only the density needs the exponent of 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -156,44 +156,31 @@ def _log_mean(e, weights, unit_of_row, unit):
 # ------------------------------------------------------------------------------------------ the Rodeo
 
 
-class Work(NamedTuple):
-    """Work space for one call, O(n) beyond the class; axis b is the query within a batch."""
-
-    D: Any  # (b, n_tiles, tile) per row: squared distances over the active variables, less row r's
-    G: Any  # (b, n_tiles, tile) per row: exponent from the frozen variables, less row r's
-    a: Any  # (tile,) weights
-    part: Any  # (1, 1, tile) sums over some variables
-    u: Any  # (b, n_features) x_r, the row nearest to the query
-    v: Any  # (b, n_features) 2 x - x_r
-    s1: Any  # (b, n_features) sum of Z_ji over rows, in the order of the active variables
-    s2: Any  # (b, n_features) sum of Z_ji^2
-    order: Any  # (b, n_features) the active variables, then those that have just stopped
-    count: Any  # (b, 2) how many variables are active, and how many have just stopped
-    spread: Any  # (b,) largest squared distance
-    shift: Any  # (b,) what is added to -g to keep the sum of the weights in range
-    nearest: Any  # (b, 2) row r: squared distance over active variables, exponent from frozen ones
-    density: Any  # (b,) sum of the weights
-
-
-def workspace(X: Any) -> Work:
-    """Allocate the work space for a class."""
+def workspace(X: Any) -> tuple[Any, ...]:
+    """Allocate the work space for a class, O(n) beyond the class; axis b is the query within a batch."""
     n_tiles, d, tile = X.shape
     n_batch = _BATCH if X.size > _LARGE else 1
-    return Work(
-        D=np.empty((n_batch, n_tiles, tile)),
-        G=np.empty((n_batch, n_tiles, tile)),
-        a=np.empty(tile),
-        part=np.empty((1, 1, tile)),
-        u=np.empty((n_batch, d)),
-        v=np.empty((n_batch, d)),
-        s1=np.empty((n_batch, d)),
-        s2=np.empty((n_batch, d)),
-        order=np.empty((n_batch, d), np.int64),
-        count=np.empty((n_batch, 2), np.int64),
-        spread=np.empty(n_batch),
-        shift=np.empty(n_batch),
-        nearest=np.empty((n_batch, 2)),
-        density=np.empty(n_batch),
+    return (
+        np.empty(
+            (n_batch, n_tiles, tile)
+        ),  # D, per row: squared distances over active variables, less row r's
+        np.empty((n_batch, n_tiles, tile)),  # G, per row: exponent from the frozen variables, less row r's
+        np.empty(tile),  # a: weights
+        np.empty((1, 1, tile)),  # part: sums over some variables
+        np.empty((n_batch, d)),  # u: x_r, the row nearest to the query
+        np.empty((n_batch, d)),  # v: 2 x - x_r
+        np.empty((n_batch, d)),  # s1: sum of Z_ji over rows, in the order of the active variables
+        np.empty((n_batch, d)),  # s2: sum of Z_ji^2
+        np.empty((n_batch, d), np.int64),  # order: the active variables, then those that have just stopped
+        np.empty(
+            (n_batch, 2), np.int64
+        ),  # count: how many variables are active, and how many have just stopped
+        np.empty(n_batch),  # spread: largest squared distance
+        np.empty(n_batch),  # shift: what is added to -g to keep the sum of the weights in range
+        np.empty(
+            (n_batch, 2)
+        ),  # nearest, row r: squared distance over active variables, exponent from frozen
+        np.empty(n_batch),  # density: sum of the weights
     )
 
 
@@ -726,38 +713,6 @@ def descend(
             if x[q, j] == x[q, j]:
                 k = steps[q, j]
                 log_sum[q] -= (x[q, j] - u[j]) * (x[q, j] - u[j]) * half_c[k, j] + log_norm[k, j]
-
-
-@compiled(**_OUTER, fastmath=_FAST)
-def value_sums(values, units, weights, x, unit_of_x, half_c, a, nearest, total, log_sum):
-    """Kernel sums of one variable over the rows of a class that have a value, for many queries.
-
-    Parameters
-    ----------
-    values, units, weights : (n_rows,) of the rows that have one.
-    x, unit_of_x : (n_queries,) numbers; rows that share the query's unit are left out.
-    half_c : (n_queries,) 1 / (2 h^2).
-    a : (1, n_rows) work space.
-    nearest : (n_queries,) written: the nearest value, or that of the query if no row is left.
-    total, log_sum : (n_queries,) written: sum of the weights, and the logarithm of that of the kernels.
-    """
-    n = values.shape[0]
-    for q in range(x.shape[0]):
-        left = 0.0
-        for i in range(n):
-            is_left = units[i] != unit_of_x[q]
-            a[0, i] = (values[i] - x[q]) * (values[i] - x[q]) * half_c[q] if is_left else EXCLUDED
-            left += weights[i] if is_left else 0.0
-        total[q] = left
-        nearest[q] = x[q]
-        log_sum[q] = -np.inf
-        if left == 0.0:
-            continue
-        low = _least(a[0])
-        for i in range(n):
-            if a[0, i] == low:
-                nearest[q] = values[i]
-        log_sum[q] = math.log(_exponentiate(a[0], low, weights, a[0])) - low
 
 
 # ----------------------------------------------------------------------- levels, in members of a pool

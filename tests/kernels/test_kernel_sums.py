@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from corral import kernels
 from corral.data.tiles import ClassRows, unit_density
 from corral.parallel import Computation
-from corral.rodeo.density import ClassDensity, DensityPlan, class_log_densities, kernel_density
+from corral.rodeo.density import ClassDensity, class_log_densities, kernel_density
 from kernels import kernels_oracle
 from support.exploring import examples
 
@@ -106,7 +106,7 @@ def test_bits_do_not_depend_on_the_other_queries(weighted):
 def test_threads_change_no_bit_and_chunks_no_number(monkeypatch):
     random = np.random.RandomState(4)
     rows = arrange(random.uniform(size=(200, 3)))
-    density = ClassDensity(rows, np.ones(1), DensityPlan(np.arange(3), np.array([0.05, 0.1, 0.3])))
+    density = ClassDensity(rows, np.ones(1), np.arange(3), np.array([0.05, 0.1, 0.3]))
     x = random.uniform(size=(300, 3))
     once, _ = class_log_densities([density], x, "simultaneous", Computation(n_jobs=1))
     threads, _ = class_log_densities([density], x, "simultaneous", Computation(n_jobs=2))

@@ -110,7 +110,7 @@ KERNELS = {"simultaneous": "simultaneous", "sequential": "descend"}
 def test_work_space_is_linear(rows: int, columns: int) -> None:
     X = ClassRows.arrange(np.zeros((rows, columns)), None).tiles
     work = kernels.workspace(X)
-    n_batch = len(work.spread)
+    n_batch = len(work[-1])
     assert n_batch == (kernels._BATCH if rows > 100 else 1)
     padded = X.shape[0] * X.shape[2]
     numbers = sum(array.nbytes for array in work) / 8
@@ -139,7 +139,7 @@ def test_kernels_allocate_nothing(update: str, monkeypatch: pytest.MonkeyPatch) 
 
     def watched(*arguments: Any) -> None:
         # numba counts every array that it is given, too
-        work = [array for each in arguments if isinstance(each, kernels.Work) for array in each]
+        work = [array for each in arguments if isinstance(each, tuple) for array in each]
         arrays = sum(isinstance(each, np.ndarray) for each in (*arguments, *work))
         with allocations() as so_far:
             kernel(*arguments)

@@ -136,7 +136,7 @@ def rows_of_a_class(weighted):
 @pytest.mark.parametrize("update", ["simultaneous", "sequential"])
 def test_the_descent_of_bandwidths(update, weighted):
     plain, general = rows_of_a_class(weighted)
-    grid, own = RodeoSettings().grid(plain.measure.n), np.arange(0, 60, 4)
+    grid, own = RodeoSettings().grid(plain.n), np.arange(0, 60, 4)
     for new_rows, left_out in ((NEW_ROWS, None), (plain.take(own), own)):
         expected, expected_steps = rodeo(plain, grid, new_rows, update, left_out)
         log_density, steps = rodeo(general, grid, new_rows, update, left_out)
@@ -170,7 +170,7 @@ def test_paths_and_leave_one_out_bandwidths(update):
         for rows in (plain, general)
     )
     assert_array_equal(found, expected)
-    grid = settings.grid(plain.measure.n)
+    grid = settings.grid(plain.n)
     expected, found = (rodeo_path(rows, grid, NEW_ROWS[0], update) for rows in (plain, general))
     assert_array_equal(found.bandwidths, expected.bandwidths)
     assert_close(found.ratios, expected.ratios)

@@ -120,8 +120,8 @@ def test_two_levels_are_a_column_of_zeros_and_ones():
     same = numbers.initial_bandwidth_[0] == numbers.initial_bandwidth_[1]
     n = np.bincount(y)
     assert same or n[0] != n[1]
-    numbers.model_.densities[1].plan.fixed[:] = numbers.model_.densities[0].plan.fixed
-    levels.model_.densities[1].plan.fixed[:] = levels.model_.densities[0].plan.fixed
+    numbers.model_.densities[1].fixed[:] = numbers.model_.densities[0].fixed
+    levels.model_.densities[1].fixed[:] = levels.model_.densities[0].fixed
     assert_allclose(levels.predict_proba(X_levels), numbers.predict_proba(X), rtol=1e-10)
 
 

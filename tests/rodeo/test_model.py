@@ -10,9 +10,8 @@ from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.scaling import learn_scale
 from corral.parallel import Computation
 from corral.posterior import joint_log_probability, log_probability
-from corral.rodeo.density import ClassDensity
 from corral.rodeo.model import ClassBandwidths
-from corral.rodeo.settings import RodeoSettings
+from corral.rodeo.settings import ModelSettings, RodeoSettings
 
 
 def sort(X, y, weights=None, expected=None):
@@ -98,29 +97,31 @@ def test_relevant_variables():
     assert_array_equal(learnt.widths, [1.0, 1.0, 1.0, 1.0])
 
 
-def test_a_plan_for_each_kind():
+def test_a_density_for_each_kind():
     X, y = two_classes()
     data = sort(X, y, expected=np.array(["z"]))
     learnt = learn(data)
     relevant = np.array([[True, False, False, False], [False] * 4, [False, True, True, False]])
 
-    for a, plan in enumerate(learnt.plans("class", "all", relevant)):
-        assert_array_equal(plan.fixed, learnt.means[a])
-        assert_array_equal(plan.variables, np.arange(4))
-        assert plan.outside == 0.0
-    for plan in learnt.plans("local", "all", relevant):
-        assert plan.fixed is None
+    def densities(bandwidth, features):
+        settings = ModelSettings(bandwidth=bandwidth, features=features)
+        return [learnt.density(a, rows, relevant[a], settings) for a, rows in enumerate(data.arrange(X))]
 
-    one, none, two = learnt.plans("class", "selected", relevant)
+    for a, density in enumerate(densities("class", "all")):
+        assert_array_equal(density.fixed, learnt.means[a])
+        assert_array_equal(density.variables, np.arange(4))
+        assert density.outside == 0.0
+    assert [density.fixed for density in densities("local", "all")] == [None] * 3
+
+    one, none, two = densities("class", "selected")
     assert_array_equal(one.variables, [0])
     assert_array_equal(one.fixed, learnt.means[0, :1])
     assert_allclose(one.outside, -math.log(np.ptp(X[:, 1])) - math.log(np.ptp(X[:, 2])), rtol=1e-12)
+    assert_array_equal(one.rows.all(), X[y == "a"][:, :1])
     assert_array_equal(none.variables, np.arange(4))  # without relevant variables all are kept
     assert none.outside == 0.0
     assert_array_equal(two.variables, [1, 2])
     assert_allclose(two.outside, -math.log(np.ptp(X[:, 0])), rtol=1e-12)
-    density = ClassDensity.build(data.arrange(X)[0], np.ones(1), one)
-    assert_array_equal(density.rows.all(), X[y == "a"][:, :1])
 
 
 def test_a_class_without_rows_keeps_the_initial_bandwidth():

@@ -29,7 +29,7 @@ from corral import kernels, parallel
 from corral.data.tiles import ClassRows
 from corral.parallel import Computation
 from corral.rodeo import density
-from corral.rodeo.density import ClassDensity, DensityPlan, class_log_densities
+from corral.rodeo.density import ClassDensity, class_log_densities
 from corral.rodeo.descent import critical_ratio, rodeo, squared_factor
 from corral.rodeo.path import density_path, rodeo_path
 from corral.rodeo.relevance import leave_one_out_bandwidths, zscores
@@ -46,8 +46,7 @@ def local_estimates(
 ) -> tuple[np.ndarray, np.ndarray]:
     """`class_log_densities` with the Rodeo on all variables."""
     densities = [
-        ClassDensity(rows, RodeoSettings().grid(rows.measure.n), DensityPlan(np.arange(rows.n_features)))
-        for rows in classes
+        ClassDensity(rows, RodeoSettings().grid(rows.n), np.arange(rows.n_features)) for rows in classes
     ]
     return class_log_densities(densities, x, update, computation, **asked)
 
@@ -79,7 +78,7 @@ class Case:
         """The rows, and the bandwidths that they may come to."""
         rows = ClassRows.arrange(self.X, self.weights)
         settings = RodeoSettings(beta=self.beta, c0=self.c0, min_bandwidth=self.min_bandwidth)
-        return rows, settings.grid(rows.measure.n)
+        return rows, settings.grid(rows.n)
 
 
 # Doubles decide |Z_j| > lambda_j as fractions do unless Z_j^2 and lambda_j^2 agree to this relative distance.
@@ -169,7 +168,7 @@ def check_path(case: Case, q: int, update: str, sweeps: list[Sweep]) -> None:
     np.testing.assert_array_equal(path.bandwidths[0], grid[0])
     np.testing.assert_array_equal(path.bandwidths[-1], grid[steps[0]])
     assert not np.isnan(path.ratios).any()
-    n = rows.measure.n
+    n = rows.n
     if n <= 1.0:  # the referee makes no sweep, the path one in which nothing can be told
         assert path.ratios.tolist() == [[0.0] * x.size]
         return
@@ -348,7 +347,8 @@ def test_path_over_some_of_the_variables() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(0.5, 0.05, (60, 3))
     rows, grid = Case(X, X).arrange()
-    of_class = ClassDensity.build(rows, grid, DensityPlan(np.array([0, 2])))
+    variables = np.array([0, 2])
+    of_class = ClassDensity(rows.select(variables), grid, variables)
     path = density_path(of_class, X[0] + 0.01, "simultaneous")
     _, h = of_class.estimate(X[:1] + 0.01, "simultaneous")
     np.testing.assert_array_equal(path.bandwidths[-1], h[0])
@@ -670,7 +670,7 @@ def test_local_estimates_are_those_of_single_queries(weighted: bool, update: str
     assert h.shape == (21, 3, 4)
     for q in range(21):
         for y in range(3):
-            grid = RodeoSettings().grid(classes[y].measure.n)
+            grid = RodeoSettings().grid(classes[y].n)
             one_density, steps = rodeo(classes[y], grid, x[q : q + 1], update)
             assert log_density[q, y] == one_density[0]
             np.testing.assert_array_equal(h[q, y], grid[steps[0]])
@@ -855,7 +855,7 @@ INTERRUPTED = """
     import numpy as np
     from corral.data.tiles import ClassRows
     from corral.parallel import Computation
-    from corral.rodeo.density import ClassDensity, DensityPlan, class_log_densities
+    from corral.rodeo.density import ClassDensity, class_log_densities
     from corral.rodeo.settings import RodeoSettings
 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # off where a shell runs the tests with "&"
@@ -863,7 +863,7 @@ INTERRUPTED = """
     X = rng.normal(0, 0.1, (20_000, 50))
     x = X[rng.integers(0, len(X), 20_000)]
     few, many = (
-        ClassDensity(ClassRows.arrange(X[:n], None), RodeoSettings().grid(n), DensityPlan(np.arange(50)))
+        ClassDensity(ClassRows.arrange(X[:n], None), RodeoSettings().grid(n), np.arange(50))
         for n in (20, 20_000)
     )
     for kind in sys.argv[1:]:

@@ -5,69 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from corral import kernels
 from corral.array_types import Bools, Floats, Integers
+from corral.data.weights import effective_number, shares_of_largest
 
 TINY = float(np.finfo(np.float64).tiny)
-
-
-class Left(NamedTuple):
-    """What is left of a class at some queries, each of which may leave one row out: (n_queries,) arrays.
-
-    Attributes
-    ----------
-    total : sum of the weights.
-    n : effective number of rows.
-    """
-
-    total: Floats
-    n: Floats
-
-
-@dataclass(frozen=True)
-class Measure:
-    """How much the rows of a class weigh together, when the heaviest row weighs 1.
-
-    Attributes
-    ----------
-    largest : the largest weight as given, by which weights are divided.
-    alike : whether all rows have that weight.
-    total, squares : sums of the weights and of their squares, after that.
-    rest, rest_squares : the same without the heaviest row: a difference could lose all digits.
-    n : the number of rows that they are worth in formulas.
-    """
-
-    largest: float
-    alike: bool
-    total: float
-    squares: float
-    rest: float
-    rest_squares: float
-    n: float
-
-    @classmethod
-    def of(cls, n_rows: int, weights: Floats | None) -> Measure:
-        """Measure the rows of a class."""
-        largest = 1.0 if weights is None else float(weights.max(initial=0.0))
-        if weights is None or (weights == largest).all():
-            n, rest = float(n_rows), max(n_rows - 1.0, 0.0)
-            return cls(largest, True, n, n, rest, rest, n)
-        others = np.delete(np.maximum(weights / largest, 1e-100), weights.argmax())
-        rest, rest_squares = float(others.sum()), float((others * others).sum())
-        total, squares = 1.0 + rest, 1.0 + rest_squares
-        return cls(largest, False, total, squares, rest, rest_squares, total * total / squares)
-
-    def left(self, weight: Floats) -> Left:
-        """What is left when rows of these weights are left out."""
-        heaviest = weight == 1.0
-        total = np.where(heaviest, self.rest, self.total - weight)
-        squares = np.where(heaviest, self.rest_squares, self.squares - weight * weight)
-        n = np.where(weight > 0.0, total * total / np.maximum(squares, TINY), self.n)
-        return Left(total, n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +23,7 @@ class ClassRows:
     ----------
     tiles : (n_tiles, n_features, tile) scaled rows, NaN for missing values, numbers of categories.
     n_rows : number of rows; the tiles hold copies of the first one behind the last.
-    weights : (n_rows,) how much each row matters, at most 1, or None if all matter alike.
-    measure : how much they weigh together.
+    weights : (n_rows,) how much each row matters, 1 at most, or None if all matter alike.
     n_categories : (n_features,) number of categories of each variable, 0 for measurements.
     groups : (n_rows,) numbers; rows that share one are left out together. None if each is left out alone.
     """
@@ -87,7 +31,6 @@ class ClassRows:
     tiles: Floats
     n_rows: int
     weights: Floats | None
-    measure: Measure
     n_categories: Integers
     groups: Integers | None
 
@@ -106,9 +49,6 @@ class ClassRows:
         A tile has at most `tile_rows` rows, a multiple of `kernels.LANES`; by default `kernels.TILE`.
         """
         n_rows, d = X.shape
-        measure = Measure.of(n_rows, weights)
-        if weights is not None:
-            weights = None if measure.alike else np.maximum(weights / measure.largest, 1e-100)
         n_tiles = max(1, -(-n_rows // (tile_rows or kernels.TILE)))
         size = max(1, -(-n_rows // (n_tiles * kernels.LANES))) * kernels.LANES
         tiles = np.zeros((n_tiles, d, size))
@@ -118,7 +58,7 @@ class ClassRows:
             if n_rows:
                 tiles[t, :, len(tile) :] = X[:1].T
         n_categories = np.zeros(d, dtype=np.int64) if n_categories is None else n_categories
-        return cls(tiles, n_rows, weights, measure, n_categories, groups)
+        return cls(tiles, n_rows, shares_of_largest(weights), n_categories, groups)
 
     @property
     def n_features(self) -> int:
@@ -140,21 +80,35 @@ class ClassRows:
         """Whether all values are there and measured, and each row is left out alone."""
         return self.groups is None and not self.n_categories.any() and not self.has_missing.any()
 
-    def left(self, own: Integers) -> Left:
-        """What is left of the class when each query leaves a row and its group out, or nothing (-1)."""
-        if self.groups is None or not self.n_rows:
-            return self.measure.left(self.weight(own))
-        w = self.weight(np.arange(self.n_rows))
-        _, group = np.unique(self.groups, return_inverse=True)
-        out, squares = np.bincount(group, w), np.bincount(group, w * w)
-        heavy = int(out.argmax())  # of which a difference could lose all digits
-        rest, rest_squares = w.sum() - out, (w * w).sum() - squares
-        rest[heavy], rest_squares[heavy] = w[group != heavy].sum(), (w[group != heavy] ** 2).sum()
-        position = group[np.maximum(own, 0)]
-        total = np.where(own >= 0, rest[position], self.measure.total)
-        left_squares = np.where(own >= 0, rest_squares[position], self.measure.squares)
-        n = np.where(total > 0.0, total * total / np.maximum(left_squares, TINY), 0.0)
-        return Left(total, np.where(own >= 0, n, self.measure.n))
+    @cached_property
+    def n(self) -> float:
+        """Effective number of rows."""
+        return float(self.n_rows) if self.weights is None else effective_number(self.weights)
+
+    def left(self, own: Integers) -> tuple[Floats, Floats]:
+        """What is left of the class when each query leaves a row and its group out, or nothing (-1).
+
+        Returns sums of weights and effective numbers of rows, both (n_queries,).
+        """
+        group, total, n = self._left_by_group
+        return total[group[own]], n[group[own]]
+
+    @cached_property
+    def _left_by_group(self) -> tuple[Integers, Floats, Floats]:
+        """The group of each row, and what each group leaves of the class; the last one leaves all of it."""
+        rows = np.arange(self.n_rows)
+        weights = self.weight(rows)
+        names, group = np.unique(self.group(rows), return_inverse=True)
+        sums = np.empty((2, names.size + 1))
+        for left, powers in zip(sums, (weights, weights * weights), strict=True):
+            inside = np.bincount(group, powers, names.size + 1)
+            left[:] = powers.sum() - inside
+            heaviest = inside.argmax()  # a difference could lose all digits
+            left[heaviest] = powers[group != heaviest].sum()
+        total, squares = sums
+        n = np.where(total > 0.0, total * total / np.maximum(squares, TINY), 0.0)
+        n[-1] = self.n
+        return np.append(group, names.size), total, n
 
     def select(self, variables: Integers) -> ClassRows:
         """Keep some of the variables."""
@@ -183,18 +137,21 @@ class ClassRows:
         return np.where(positions >= 0, self.groups[positions], -1)
 
     @cached_property
-    def tiled_groups(self) -> Integers:
-        """Groups (n_tiles, tile), -1 behind the last row."""
+    def _tiled_positions(self) -> Integers:
+        """Numbers of the rows (n_tiles, tile), -1 behind the last row."""
         n_tiles, _, size = self.tiles.shape
         rows = np.arange(n_tiles * size).reshape(n_tiles, size)
-        return self.group(np.where(rows < self.n_rows, rows, -1))
+        return np.where(rows < self.n_rows, rows, -1)
+
+    @cached_property
+    def tiled_groups(self) -> Integers:
+        """Groups (n_tiles, tile), -1 behind the last row."""
+        return self.group(self._tiled_positions)
 
     @cached_property
     def tiled_weights(self) -> Floats:
         """Weights (n_tiles, tile), 0 behind the last row."""
-        n_tiles, _, size = self.tiles.shape
-        rows = np.arange(n_tiles * size).reshape(n_tiles, size)
-        return self.weight(np.where(rows < self.n_rows, rows, -1))
+        return self.weight(self._tiled_positions)
 
     @cached_property
     def root(self) -> Floats:
@@ -233,7 +190,7 @@ def tile_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None = N
         log_sum,
     )
     log_sum[log_sum < -0.5 * kernels.EXCLUDED] = -np.inf
-    log_total = np.log(np.maximum(rows.left(own).total, TINY))
+    log_total = np.log(np.maximum(rows.left(own)[0], TINY))
     used = np.isfinite(h)
     log_norm = np.log(h[used]).sum() + used.sum() * kernels.LOG_ROOT
     log_density: Floats = log_sum - log_norm - log_total
@@ -250,6 +207,6 @@ def unit_density(rows: ClassRows, x: Floats) -> Floats:
     half_squares = 0.5 * (rows.tiles * rows.tiles).sum(axis=1)
     work = np.empty((4, rows.tiles.shape[2])), np.empty(len(x))
     kernels.unit_sums(rows.tiles, half_squares, rows.tiled_weights, np.ascontiguousarray(x), *work, log_sum)
-    log_norm = kernels.LOG_ROOT * x.shape[1] + math.log(rows.measure.total)
+    log_norm = kernels.LOG_ROOT * x.shape[1] + math.log(rows.tiled_weights.sum())
     log_density: Floats = log_sum - log_norm
     return log_density

@@ -267,7 +267,8 @@ class RodeoClassifier(DensityClassifier):
             keeps the initial bandwidth.
         """
         samples = self._check_samples(X)
-        _, h = self.model_.estimate(samples, self._computation(), bandwidths=True)
+        h = self.model_.estimates(samples, self._computation(), bandwidths=True).bandwidths
+        assert h is not None
         return h
 
     def bandwidth_path(self, X: ArrayLike, label: Any) -> RodeoPath:

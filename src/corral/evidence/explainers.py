@@ -139,7 +139,7 @@ class RodeoExplainer(Explainer):
         """Which variables (n_features,) take part in the density of a class: not those taken as uniform."""
         used = np.zeros(self.X.shape[1], dtype=bool)
         for density in self.model.densities:
-            used[density.plan.variables] = True
+            used[density.variables] = True
         return used
 
     def sizes(self) -> list[list[int]]:

@@ -32,7 +32,7 @@ class KernelClass:
     @property
     def used(self) -> Integers:
         """The variables (n_used,) that are not uniform."""
-        return self.density.plan.variables
+        return self.density.variables
 
     @cached_property
     def rows(self) -> Floats:

@@ -51,7 +51,7 @@ def _silverman(rows: ClassRows) -> float:
     x = rows.all()[:, 0]
     low, high = np.quantile(x, [0.25, 0.75])
     spread = min(x.std(), (high - low) / 1.34) or x.std()
-    return float(0.9 * spread * rows.measure.n**-0.2)
+    return float(0.9 * spread * rows.n**-0.2)
 
 
 def category_shares(

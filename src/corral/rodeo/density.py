@@ -15,22 +15,6 @@ from corral.rodeo.settings import Update
 
 
 @dataclass(frozen=True, eq=False)
-class DensityPlan:
-    """Which variables and bandwidths the density of a class is made of.
-
-    Attributes
-    ----------
-    variables : (n_used,) columns that take part.
-    fixed : (n_used,) their bandwidths, or None where the Rodeo chooses them at each query.
-    outside : logarithm of the density of all other variables, which are taken as uniform.
-    """
-
-    variables: Integers
-    fixed: Floats | None = None
-    outside: float = 0.0
-
-
-@dataclass(frozen=True, eq=False)
 class ClassDensity:
     """The density of one class.
 
@@ -38,36 +22,30 @@ class ClassDensity:
     ----------
     rows : the class, on the variables used.
     grid : bandwidths that the Rodeo may choose.
-    plan : variables and bandwidths.
+    variables : (n_used,) columns that take part.
+    fixed : (n_used,) their bandwidths, or None where the Rodeo chooses them at each query.
+    outside : logarithm of the density of all other variables, which are taken as uniform.
     """
 
     rows: ClassRows
     grid: Floats
-    plan: DensityPlan
-
-    @classmethod
-    def build(cls, rows: ClassRows, grid: Floats, plan: DensityPlan) -> ClassDensity:
-        """Keep those of the variables of a class that the plan uses."""
-        used = rows if plan.variables.size == rows.n_features else rows.select(plan.variables)
-        return cls(used, grid, plan)
+    variables: Integers
+    fixed: Floats | None = None
+    outside: float = 0.0
 
     def estimate(self, x: Floats, update: Update, own: Integers | None = None) -> tuple[Floats, Floats]:
         """Estimate log densities (n_queries,) and bandwidths (n_queries, n_features), h0 where unused.
 
         `own` (n_queries,) are rows of the class that queries leave out, or -1.
         """
-        used = x[:, self.plan.variables]
-        if self.plan.fixed is None:
+        used, h = x[:, self.variables], np.full(x.shape, self.grid[0])
+        if self.fixed is None:
             log_density, steps = rodeo(self.rows, self.grid, used, update, own)
-            return self.completed(log_density, self.grid[steps], x.shape[1])
-        log_density = kernel_density(self.rows, used, self.plan.fixed, own)
-        return self.completed(log_density, self.plan.fixed, x.shape[1])
-
-    def completed(self, log_density: Floats, h: Floats, d: int) -> tuple[Floats, Floats]:
-        """Extend both from the variables used to all d of them."""
-        h_of_all = np.full((log_density.size, d), self.grid[0])
-        h_of_all[:, self.plan.variables] = h
-        return log_density + self.plan.outside, h_of_all
+            h[:, self.variables] = self.grid[steps]
+        else:
+            log_density = kernel_density(self.rows, used, self.fixed, own)
+            h[:, self.variables] = self.fixed
+        return log_density + self.outside, h
 
 
 def class_log_densities(
@@ -96,12 +74,12 @@ def class_log_densities(
         if bandwidths:
             h[chunk, y] = chosen
 
-    local = any(density.plan.fixed is None for density in densities)
+    local = any(density.fixed is None for density in densities)
     for_each_class(
         estimate,
         [n_queries] * len(densities),
         [density.rows.size for density in densities],
-        [update if density.plan.fixed is None else "fixed" for density in densities],
+        [update if density.fixed is None else "fixed" for density in densities],
         "Rodeo" if local else "Kernel sums",
         computation,
     )

@@ -32,7 +32,7 @@ import numpy as np
 
 from corral import kernels
 from corral.array_types import Floats, Integers
-from corral.data.tiles import TINY, ClassRows, Left, tile_density
+from corral.data.tiles import TINY, ClassRows, tile_density
 from corral.rodeo.factors import expected_distances, log_norms, variable_densities
 from corral.rodeo.settings import SMALLEST_COUNT, Update
 
@@ -57,20 +57,31 @@ def rodeo(
     """
     own = np.full(len(x), -1) if own is None else own
     log_density, steps = np.full(len(x), -np.inf), np.zeros(x.shape, dtype=np.int64)
-    left = rows.left(own)
-    has_rows = left.total > 0.0
+    total, n = rows.left(own)
+    critical = _weighted_critical_ratio(total, n)
+    has_rows = total > 0.0
     fast = has_rows & (update == "simultaneous" and rows.is_plain) & ~np.isnan(x).any(axis=1)
-    for path, positions in ((_fast_descent, fast), (_general_descent, has_rows & ~fast)):
-        if positions.any():
-            log_sum, steps[positions] = path(
-                rows, grid, x[positions], update, own[positions], Left(*(part[positions] for part in left))
-            )
-            log_density[positions] = log_sum - np.log(left.total[positions])
+    general = has_rows & ~fast
+    if fast.any():
+        log_density[fast], steps[fast] = _fast_descent(
+            rows, grid, x[fast], own[fast], total[fast], critical[fast]
+        )
+    if general.any():
+        log_density[general], steps[general] = _descend(
+            rows,
+            _bandwidths_by_variable(rows, grid),
+            x[general],
+            own[general],
+            _numbers_of_bandwidths(rows, grid, n[general]),
+            critical[general],
+            update=update,
+        )
+    log_density[has_rows] -= np.log(total[has_rows])
     return log_density, steps
 
 
 def _fast_descent(
-    rows: ClassRows, grid: Floats, x: Floats, _: Update, own: Integers, left: Left
+    rows: ClassRows, grid: Floats, x: Floats, own: Integers, total: Floats, critical: Floats
 ) -> tuple[Floats, Integers]:
     """Log sums of kernels and steps, where all bandwidths of a query that still shrink are equal."""
     steps, log_sum = np.zeros(x.shape, dtype=np.int64), np.empty(len(x))
@@ -80,8 +91,8 @@ def _fast_descent(
         None if rows.weights is None else rows.root,
         np.ascontiguousarray(x),
         own,
-        left.total,
-        weighted_critical_ratio(left),
+        total,
+        critical,
         grid,
         kernels.workspace(rows.tiles),
         steps,
@@ -91,18 +102,14 @@ def _fast_descent(
     return log_sum - log_norm, steps
 
 
-def _general_descent(
-    rows: ClassRows, grid: Floats, x: Floats, update: Update, own: Integers, left: Left
-) -> tuple[Floats, Integers]:
-    """Log sums of kernels and steps, whatever values there are and whichever bandwidths change."""
-    h = np.tile(grid[:, np.newaxis], (1, rows.n_features))
-    n_steps = _numbers_of_bandwidths(rows, grid, left)
-    return _descend(rows, h, x, own, n_steps, weighted_critical_ratio(left), update=update)
+def _bandwidths_by_variable(rows: ClassRows, grid: Floats) -> Floats:
+    """The grid (n_grid, n_features) of each variable."""
+    return np.tile(grid[:, np.newaxis], (1, rows.n_features))
 
 
-def _numbers_of_bandwidths(rows: ClassRows, grid: Floats, left: Left) -> Integers:
+def _numbers_of_bandwidths(rows: ClassRows, grid: Floats, n: Floats) -> Integers:
     """How many bandwidths (n_queries, n_features) may be chosen: few for categories, see `factors`."""
-    floor = 1.0 / np.sqrt(2.0 * np.log(np.maximum(left.n, 2.0)))
+    floor = 1.0 / np.sqrt(2.0 * np.log(np.maximum(n, 2.0)))
     enough = np.maximum((grid >= floor[:, np.newaxis]).sum(axis=1), 1)
     return np.where(rows.n_categories > 0, enough[:, np.newaxis], grid.size)
 
@@ -115,7 +122,7 @@ def kernel_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None =
     own = np.full(len(x), -1) if own is None else own
     if rows.is_plain and not np.isnan(x).any():
         return tile_density(rows, x, h, own)
-    total = rows.left(own).total
+    total, _ = rows.left(own)
     log_density, has_rows = np.full(len(x), -np.inf), total > 0.0
     if has_rows.any():
         used = np.where(np.isfinite(h), x[has_rows], np.nan)
@@ -126,19 +133,25 @@ def kernel_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None =
     return log_density
 
 
-def sweep_sums(rows: ClassRows, grid: Floats, x: Floats, update: Update) -> tuple[Floats, Floats, Left]:
-    """Sums of Z_ji and of Z_ji^2 in each sweep at one query (n_features,), and what is left of the class.
+def sweep_ratios(rows: ClassRows, grid: Floats, x: Floats, update: Update) -> Floats:
+    r"""Return |Z_j| / lambda_j (n_sweeps, n_features) at one query (n_features,); NaN for what is not tested.
 
-    Both are (n_sweeps, n_features), NaN for variables that a sweep does not test. There is at least one row.
+    It is infinite where all Z_ji are alike. There is at least one row.
     """
     own = np.full(1, -1)
-    left = rows.left(own)
+    total, n = rows.left(own)
     sums = np.full((2, grid.size + 1, x.size), np.nan)
-    h = np.tile(grid[:, np.newaxis], (1, rows.n_features))
-    n_steps = _numbers_of_bandwidths(rows, grid, left)
-    _descend(rows, h, x[np.newaxis], own, n_steps, weighted_critical_ratio(left), update=update, sums=sums)
-    n_sweeps = int((~np.isnan(sums[0]).all(axis=1)).sum())
-    return sums[0, :n_sweeps], sums[1, :n_sweeps], left
+    h, n_steps = _bandwidths_by_variable(rows, grid), _numbers_of_bandwidths(rows, grid, n)
+    critical = _weighted_critical_ratio(total, n)
+    _descend(rows, h, x[np.newaxis], own, n_steps, critical, update=update, sums=sums)
+    first, second = sums[:, ~np.isnan(sums[0]).all(axis=1)]
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        share = first**2 / (total * second)  # 1 where all Z_ji are alike
+        squares = share * (n - 1.0) / (squared_factor(n) * np.maximum(1.0 - share, 0.0))
+    squares[(1.0 - share) < 1e-14 * max(rows.n, 1.0)] = np.inf
+    squares[np.isnan(squares)] = np.inf  # so far away that all rows are alike
+    ratios = np.where((n <= 1.0) | (first == 0.0), 0.0, np.sqrt(squares))
+    return np.where(np.isnan(first), np.nan, ratios)
 
 
 def _descend(
@@ -188,7 +201,7 @@ def _descend(
     return log_sum, steps
 
 
-def squared_factor(n: Floats | np.float64) -> Floats:
+def squared_factor(n: Floats) -> Floats:
     """Return L = 2 log(n log n), where lambda_j^2 = L s_j^2."""
     L: Floats = 2.0 * np.log(n * np.log(np.maximum(n, SMALLEST_COUNT)))
     return L
@@ -202,21 +215,7 @@ def critical_ratio(n: Floats) -> Floats:
     return np.where(n > 1.0, L * enough / (enough - 1.0 + L), 2.0)
 
 
-def weighted_critical_ratio(left: Left) -> Floats:
+def _weighted_critical_ratio(total: Floats, n: Floats) -> Floats:
     """Return what (sum w_i Z_ji)^2 / sum w_i Z_ji^2 must exceed for a bandwidth to shrink."""
-    ratio: Floats = critical_ratio(left.n) * (left.total / np.maximum(left.n, TINY))
+    ratio: Floats = critical_ratio(n) * (total / np.maximum(n, TINY))
     return ratio
-
-
-def threshold_ratios(first: Floats, second: Floats, left: Left) -> Floats:
-    r"""Return |Z_j| / lambda_j (n_sweeps, n_features) from the sums of sweeps at one query; 0 if not tested.
-
-    It is infinite where all Z_ji are alike.
-    """
-    total, n = left.total.item(), left.n.item()
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        share = first**2 / (total * second)  # 1 where all Z_ji are alike
-        squares = share * (n - 1.0) / (squared_factor(np.float64(n)) * np.maximum(1.0 - share, 0.0))
-    squares[(1.0 - share) < 1e-14 * max(n, 1.0)] = np.inf
-    squares[np.isnan(squares)] = np.inf  # so far away that all rows are alike
-    return np.where(np.isnan(first) | (n <= 1.0) | (first == 0.0), 0.0, np.sqrt(squares))

@@ -93,23 +93,13 @@ class Values(NamedTuple):
             return x, self._log_frequencies(x, group)
         if not self.values.size:
             return x, np.zeros(x.size)
-        nearest, total, log_sum = np.empty(x.size), np.empty(x.size), np.empty(x.size)
-        h = self.reference_bandwidths(group)
-        kernels.value_sums(
-            self.values,
-            self.groups,
-            self.weights,
-            np.ascontiguousarray(x),
-            group,
-            0.5 / h**2,
-            np.empty((1, self.values.size)),
-            nearest,
-            total,
-            log_sum,
-        )
-        log_norm = np.log(h) + kernels.LOG_ROOT
-        log_density = np.where(total > 0.0, log_sum - np.log(np.maximum(total, TINY)) - log_norm, 0.0)
-        return nearest, log_density
+        apart = (x[:, np.newaxis] - self.values) ** 2
+        others = np.where(group[:, np.newaxis] == self.groups, np.inf, apart)
+        h, log_mean = self.reference_bandwidths(group), np.empty(x.size)
+        kernels.log_means(apart * (0.5 / h**2)[:, np.newaxis], self.weights, group, self.groups, log_mean)
+        is_left = log_mean > -np.inf
+        nearest = np.where(is_left, self.values[others.argmin(axis=1)], x)
+        return nearest, np.where(is_left, log_mean - np.log(h) - kernels.LOG_ROOT, 0.0)
 
     def reference_bandwidths(self, group: Integers) -> Floats:
         """Normal reference bandwidths (n_queries,) of the rows of other groups than the query's."""

@@ -15,9 +15,9 @@ from corral.data.scaling import Scale, learn_scale, spreads
 from corral.data.tiles import ClassRows
 from corral.model import LocalModel
 from corral.parallel import Computation
-from corral.rodeo.density import ClassDensity, DensityPlan, class_log_densities
+from corral.rodeo.density import ClassDensity, class_log_densities
 from corral.rodeo.relevance import mean_bandwidths, zscores
-from corral.rodeo.settings import Bandwidth, Features, ModelSettings, RodeoSettings
+from corral.rodeo.settings import ModelSettings, RodeoSettings
 
 # Bounds of bandwidths: within them no square of a distance over a bandwidth overflows.
 BANDWIDTH_BOUNDS = (1e-21, 1e11)
@@ -52,17 +52,6 @@ class ClassBandwidths:
         check_shape("varies", self.varies, (d,))
 
     @classmethod
-    def collect(cls, initial: Floats, means: Floats, spread: Floats) -> ClassBandwidths:
-        """Put together mean bandwidths and the ranges (n_features,) of the variables."""
-        return cls(
-            initial,
-            means,
-            np.array([zscores(h) for h in means]),
-            np.where(spread > 0.0, spread, 1.0),
-            spread > 0.0,
-        )
-
-    @classmethod
     def learn(
         cls,
         rows: Sequence[ClassRows],
@@ -71,10 +60,15 @@ class ClassBandwidths:
         random: np.random.RandomState,
         computation: Computation,
     ) -> ClassBandwidths:
-        """Learn from the rows of each class."""
+        """Learn from the rows of each class, and from the ranges (n_features,) of the variables."""
         means = mean_bandwidths(rows, settings, random, computation)
-        initial = np.array([settings.initial_bandwidth(of_class.measure.n) for of_class in rows])
-        return cls.collect(initial, means, spread)
+        return cls(
+            np.array([settings.initial_bandwidth(of_class.n) for of_class in rows]),
+            means,
+            np.array([zscores(h) for h in means]),
+            np.where(spread > 0.0, spread, 1.0),
+            spread > 0.0,
+        )
 
     def relevant(self, cutpoint: float) -> Bools:
         """Tell in which variables (n_classes, n_features) bandwidths shrink enough to describe each class."""
@@ -82,16 +76,18 @@ class ClassBandwidths:
         varying: Bools = relevant & self.varies  # what never varies tells no class from another
         return varying
 
-    def plans(self, bandwidth: Bandwidth, features: Features, relevant: Bools) -> list[DensityPlan]:
-        """Plan the density of each class; a class without relevant variables keeps them all."""
-        plans = []
-        for a in range(self.initial.size):
-            used = relevant[a] if features == "selected" and relevant[a].any() else np.ones_like(self.varies)
-            variables = np.flatnonzero(used)
-            fixed = self.means[a, variables] if bandwidth == "class" else None
-            outside = -float(np.log(self.widths[~used]).sum())
-            plans.append(DensityPlan(variables, fixed, outside))
-        return plans
+    def density(self, a: int, rows: ClassRows, relevant: Bools, settings: ModelSettings) -> ClassDensity:
+        """The density of class a; if none of the variables (n_features,) is relevant, it keeps them all."""
+        used = np.ones_like(self.varies)
+        if settings.features == "selected" and relevant.any():
+            used, rows = relevant, rows.select(np.flatnonzero(relevant))
+        return ClassDensity(
+            rows,
+            settings.rodeo.grid(rows.n),
+            np.flatnonzero(used),
+            self.means[a, used] if settings.bandwidth == "class" else None,
+            -float(np.log(self.widths[~used]).sum()),
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -123,40 +119,14 @@ class FittedModel(LocalModel):
     def densities(self) -> Sequence[ClassDensity]:
         """The density of each class."""
         rows = self.data.arrange(self.scale.transform(self.data.X))
-        plans = self.bandwidths.plans(self.settings.bandwidth, self.settings.features, self.relevant)
         return [
-            ClassDensity.build(of_class, self.settings.rodeo.grid(of_class.measure.n), plan)
-            for of_class, plan in zip(rows, plans, strict=True)
+            self.bandwidths.density(a, of_class, self.relevant[a], self.settings)
+            for a, of_class in enumerate(rows)
         ]
 
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
         """Log densities (n_samples, n_classes) in scaled units."""
-        return self.estimate(X, computation)[0]
-
-    def estimate(
-        self,
-        X: Floats,
-        computation: Computation,
-        *,
-        bandwidths: bool = False,
-        own: Sequence[Integers] | None = None,
-    ) -> tuple[Floats, Floats]:
-        """Log densities (n_samples, n_classes) in scaled units and, if asked for, their bandwidths.
-
-        `own` are for each class (n_samples,) its rows that samples leave out, or -1.
-        """
-        scaled = self.scale.transform(X)
-        update = self.settings.rodeo.update
-        log_density, h = class_log_densities(
-            self.densities, scaled, update, computation, bandwidths=bandwidths, own=own
-        )
-        gaps = np.isnan(X)
-        if gaps.any():  # of variables that a class takes as uniform
-            for y, density in enumerate(self.densities):
-                log_widths = np.log(self.bandwidths.widths)
-                log_widths[density.plan.variables] = 0.0
-                log_density[:, y] += gaps @ log_widths
-        return log_density, h
+        return self.estimates(X, computation).log_density
 
     def estimates(
         self,
@@ -166,8 +136,24 @@ class FittedModel(LocalModel):
         bandwidths: bool = False,
         own: Sequence[Integers] | None = None,
     ) -> Estimates:
-        """Log densities (n_samples, n_classes), which are likenesses as well; see `estimate`."""
-        log_density, h = self.estimate(X, computation, bandwidths=bandwidths, own=own)
+        """Log densities (n_samples, n_classes) in scaled units, which are likenesses as well.
+
+        `own` are for each class (n_samples,) its rows that samples leave out, or -1.
+        """
+        log_density, h = class_log_densities(
+            self.densities,
+            self.scale.transform(X),
+            self.settings.rodeo.update,
+            computation,
+            bandwidths=bandwidths,
+            own=own,
+        )
+        missing = np.isnan(X)
+        if missing.any():  # of variables that a class takes as uniform
+            for y, density in enumerate(self.densities):
+                log_widths = np.log(self.bandwidths.widths)
+                log_widths[density.variables] = 0.0
+                log_density[:, y] += missing @ log_widths
         return Estimates(log_density, log_density, h if bandwidths else None)
 
     def leave_out_of(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
@@ -183,15 +169,18 @@ def learn_model(
     random: np.random.RandomState,
     computation: Computation,
 ) -> FittedModel:
-    """Learn units, bandwidths, relevant variables and densities of all classes."""
-    units = learn_scale(data.X, data.weights, settings.scale, levels=data.levels)
-    bandwidths = _learn_bandwidths(data, units, settings.rodeo, random, computation)
+    """Learn a scale, bandwidths, relevant variables and densities of all classes."""
+    scale = learn_scale(data.X, data.weights, settings.scale, levels=data.levels)
+    scaled = scale.transform(data.X)
+    spread = spreads(scaled)
+    spread = np.where((data.level_counts > 0) & (spread > 0.0), data.level_counts, spread)
+    bandwidths = ClassBandwidths.learn(data.arrange(scaled), spread, settings.rodeo, random, computation)
     return FittedModel(
         settings=settings,
         labels=data.labels,
         counts=data.counts,
         prior=prior,
-        scale=units,
+        scale=scale,
         bandwidths=bandwidths,
         relevant=bandwidths.relevant(settings.cutpoint),
         n_copies=data.n_copies,
@@ -199,20 +188,6 @@ def learn_model(
         data=data,
         min_effect=settings.min_effect,
     )
-
-
-def _learn_bandwidths(
-    data: LabelledRows,
-    units: Scale,
-    settings: RodeoSettings,
-    random: np.random.RandomState,
-    computation: Computation,
-) -> ClassBandwidths:
-    scaled = units.transform(data.X)
-    rows = data.arrange(scaled)
-    spread = spreads(scaled)
-    spread = np.where((data.level_counts > 0) & (spread > 0.0), data.level_counts, spread)
-    return ClassBandwidths.learn(rows, spread, settings, random, computation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,4 +216,4 @@ class DensityModel:
     def density(self) -> ClassDensity:
         """The rows as compiled loops read them, and the bandwidths that they may have."""
         (rows,) = self.data.arrange(self.scale.transform(self.data.X))
-        return ClassDensity(rows, self.settings.grid(rows.measure.n), DensityPlan(np.arange(rows.n_features)))
+        return ClassDensity(rows, self.settings.grid(rows.n), np.arange(rows.n_features))

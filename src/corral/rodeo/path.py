@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corral.array_types import Bools, Floats, Integers
 from corral.data.tiles import ClassRows
 from corral.rodeo.density import ClassDensity
-from corral.rodeo.descent import sweep_sums, threshold_ratios
+from corral.rodeo.descent import sweep_ratios
 from corral.rodeo.settings import Update
 
 
@@ -74,11 +76,11 @@ def rodeo_path(rows: ClassRows, grid: Floats, x: Floats, update: Update) -> Rode
     if not rows.n_rows:  # one sweep, in which nothing can be told
         h = np.full((2, x.size), grid[0])
         return RodeoPath(h, np.zeros((1, x.size)), np.ones((1, x.size), dtype=np.bool_))
-    first, second, left = sweep_sums(rows, grid, x, update)
-    tested = ~np.isnan(first)
+    ratios = sweep_ratios(rows, grid, x, update)
+    tested = ~np.isnan(ratios)
     shrunk = np.zeros((len(tested) + 1, x.size), dtype=np.int64)
     shrunk[1:-1] = tested[1:]  # a variable is tested again if, and only if, it has shrunk
-    return RodeoPath(grid[shrunk.cumsum(axis=0)], threshold_ratios(first, second, left), tested)
+    return RodeoPath(grid[shrunk.cumsum(axis=0)], np.where(tested, ratios, 0.0), tested)
 
 
 def density_path(density: ClassDensity, x: Floats, update: Update) -> RodeoPath:
@@ -86,15 +88,15 @@ def density_path(density: ClassDensity, x: Floats, update: Update) -> RodeoPath:
 
     Variables that the density leaves out are not tested and keep the initial bandwidth.
     """
-    variables = density.plan.variables
-    used = rodeo_path(density.rows, density.grid, x[variables], update)
-    n_sweeps = len(used.ratios)
-    path = RodeoPath(
-        np.full((n_sweeps + 1, x.size), density.grid[0]),
-        np.zeros((n_sweeps, x.size)),
-        np.zeros((n_sweeps, x.size), dtype=np.bool_),
+    path = rodeo_path(density.rows, density.grid, x[density.variables], update)
+
+    def of_all_variables(values: NDArray[Any], unused: float) -> NDArray[Any]:
+        filled = np.full((len(values), x.size), unused, dtype=values.dtype)
+        filled[:, density.variables] = values
+        return filled
+
+    return RodeoPath(
+        of_all_variables(path.bandwidths, density.grid[0]),
+        of_all_variables(path.ratios, 0.0),
+        of_all_variables(path.tested, False),
     )
-    path.bandwidths[:, variables] = used.bandwidths
-    path.ratios[:, variables] = used.ratios
-    path.tested[:, variables] = used.tested
-    return path

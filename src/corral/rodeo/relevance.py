@@ -24,7 +24,7 @@ def leave_one_out_bandwidths(
     computation: Computation,
 ) -> list[Floats]:
     """Bandwidths (n_points, n_features) at some of each class's own rows, the row left out."""
-    grids = [settings.grid(rows.measure.n) for rows in classes]
+    grids = [settings.grid(rows.n) for rows in classes]
     h = [np.empty((at.size, rows.n_features)) for rows, at in zip(classes, points, strict=True)]
 
     def estimate(y: int, chunk: slice) -> None:
@@ -58,7 +58,7 @@ def mean_bandwidths(
     local = leave_one_out_bandwidths(classes, points, settings, computation)
     means = np.empty((len(classes), classes[0].n_features))
     for mean, rows, at, h in zip(means, classes, points, local, strict=True):
-        h0 = settings.initial_bandwidth(rows.measure.n)
+        h0 = settings.initial_bandwidth(rows.n)
         mean[:] = np.average(h, axis=0, weights=rows.weight(at)) if at.size else h0
         gaps = np.isnan(rows.take(at))
         if gaps.any():  # nothing was chosen where there is no value

@@ -18,16 +18,8 @@ from corral.markers.contrast import MIN_EFFECT
 
 Update = Literal["simultaneous", "sequential"]
 
-
-Bandwidth = Literal["local", "class"]
-
-
-Features = Literal["all", "selected"]
-
-
 # Below this size log log n is too small (or negative) to start from or to test with.
 SMALLEST_COUNT = 16
-
 
 # A grid of more bandwidths than that would take hours at the first row, and much memory.
 _MOST_STEPS = 10_000_000
@@ -94,7 +86,7 @@ class ModelSettings:
 
     rodeo: RodeoSettings = RodeoSettings()
     scale: ScaleKind = "range"
-    bandwidth: Bandwidth = "local"
-    features: Features = "all"
+    bandwidth: Literal["local", "class"] = "local"
+    features: Literal["all", "selected"] = "all"
     cutpoint: float = -1.0
     min_effect: float = MIN_EFFECT
