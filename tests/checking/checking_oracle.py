@@ -13,16 +13,12 @@ def accuracy_of_one_column(x: ArrayLike, codes: ArrayLike, units: ArrayLike, *, 
     n_right = 0
     for i, value in enumerate(values):
         others = [k for k in range(len(values)) if of[k] != of[i]]
-        same = [k for k in others if values[k] == value or (math.isnan(values[k]) and math.isnan(value))]
-        if same:
-            mine = sum(labels[k] == labels[i] for k in same)
-            n_right += all(mine > sum(labels[k] == c for k in same) for c in set(labels) - {labels[i]})
-            continue
+        near = [k for k in others if values[k] == value or (math.isnan(values[k]) and math.isnan(value))]
         known = [k for k in others if not math.isnan(values[k])]
-        if not ordered or math.isnan(value) or not known:
-            continue
-        # Of two that are equally near the lower one, and of classes that are equally frequent the first.
-        nearest = min({values[k] for k in known}, key=lambda v: (abs(v - value), v))
-        there = [labels[k] for k in known if values[k] == nearest]
-        n_right += min(set(there), key=lambda c: (-there.count(c), c)) == labels[i]
+        if not near and ordered and known and not math.isnan(value):
+            # Of two that are equally near the lower one.
+            nearest = min({values[k] for k in known}, key=lambda v: (abs(v - value), v))
+            near = [k for k in known if values[k] == nearest]
+        mine = sum(labels[k] == labels[i] for k in near)
+        n_right += all(mine > sum(labels[k] == c for k in near) for c in set(labels) - {labels[i]})
     return n_right / len(values)

@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 from corral import CorralClassifier, MarkerSelector, NearDuplicatesWarning, RodeoClassifier
-from corral.checking.table import table_findings
+from corral.checking.table import check_table
 from corral.data.near_duplicates import near_duplicates
 from corral.datasets import make_shifted_groups, make_ten_groups, make_waveform
 from support.cli import run
@@ -102,7 +102,7 @@ def test_a_column_that_gives_the_label_away_is_found_among_near_duplicates():
     X, y = noise("counter", n=100)
     rng = np.random.default_rng(0)
     twice = np.tile(rng.normal(size=100) + 20 * (y[:100] == "a"), 2)
-    kinds = {finding.kind: finding.columns for finding in table_findings(X.assign(leak=twice), y)}
+    kinds = {finding.kind: finding.columns for finding in check_table(X.assign(leak=twice, y=y), "y")}
     assert kinds["gives the label away"] == ("leak",)
     assert "near duplicates" in kinds
 

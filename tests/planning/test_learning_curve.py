@@ -49,39 +49,38 @@ TIMES = np.array([1 / 2, 1 / 4, 1 / 8])
 SURE = Chance(0.0, 0.0)  # the rows say something of the classes
 
 
+def weights_by_definition(levels, rises, covariance, law, **limits):
+    return planning_oracle.power_law_weights(
+        levels.tolist(), TIMES.tolist(), rises.tolist(), covariance,
+        shares=np.unique(law.share).tolist(), rates=np.unique(law.rate).tolist(), misfit=0.15,
+        prior=lambda u, c: u**2 * math.exp(-((math.log(c / 0.8) / 0.3) ** 2) / 2), **limits,
+    )  # fmt: skip
+
+
 def test_the_posterior_is_that_of_the_oracle():
     levels, rises = np.array([0.1, 0.2]), np.array([0.02, 0.05, -0.01])
     root = np.random.default_rng(0).normal(0, 0.02, (3, 3))
     covariance = root @ root.T + 1e-4 * np.eye(3)
     law = PowerLaw.fit(levels, TIMES, rises, covariance, SURE)
-    expected = planning_oracle.power_law_weights(
-        levels.tolist(), TIMES.tolist(), rises.tolist(), covariance,
-        shares=np.unique(law.share).tolist(), rates=np.unique(law.rate).tolist(), misfit=0.15,
-        prior=lambda u, c: u**2 * math.exp(-((math.log(c / 0.8) / 0.3) ** 2) / 2),
-    )  # fmt: skip
+    expected = weights_by_definition(levels, rises, covariance, law)
     points = zip(law.level.tolist(), law.share.tolist(), law.rate.tolist(), strict=True)
     assert_allclose(law.weights, [expected[point] for point in points], rtol=1e-9, atol=1e-15)
 
 
 def test_what_chance_leaves_is_the_limit_with_the_probability_that_nothing_is_known():
-    levels, rises = np.array([0.5, 0.7]), np.array([0.02, 0.05, 0.08])
-    laws = {p: PowerLaw.fit(levels, TIMES, rises, 1e-4 * np.eye(3), Chance(p, 0.1)) for p in (0.0, 0.3, 1.0)}
-    free = PowerLaw.fit(levels, TIMES, rises, 1e-4 * np.eye(3), SURE)
-    assert_array_equal(laws[0.0].weights, free.weights)
-    shares = np.unique(free.share)
-    expected = planning_oracle.power_law_weights(
-        levels.tolist(), TIMES.tolist(), rises.tolist(), 1e-4 * np.eye(3),
-        shares=shares.tolist(), rates=np.unique(free.rate).tolist(), misfit=0.15, gap=0.1,
-        prior=lambda u, c: u**2 * math.exp(-((math.log(c / 0.8) / 0.3) ** 2) / 2),
-    )  # fmt: skip
-    nothing = laws[1.0]
+    levels, rises, covariance = np.array([0.5, 0.7]), np.array([0.02, 0.05, 0.08]), 1e-4 * np.eye(3)
+    free, certain, mixed, nothing = (
+        PowerLaw.fit(levels, TIMES, rises, covariance, chance)
+        for chance in (SURE, Chance(0.0, 0.1), Chance(0.3, 0.1), Chance(1.0, 0.1))
+    )
+    assert_array_equal(certain.weights, free.weights)
+    expected = weights_by_definition(levels, rises, covariance, free, gap=0.1)
     assert_allclose(nothing.share * nothing.level, 0.1 * np.array([u for _, u, _ in expected]))
     assert_allclose(nothing.weights, list(expected.values()), rtol=1e-9, atol=1e-15)
     assert nothing.loss(math.inf).low > 0.4
-    mixed = laws[0.3]
     assert_allclose(mixed.weights, [*(0.7 * free.weights), *(0.3 * nothing.weights)])
     # Nothing to gain: the loss stays, and no number of rows brings it below.
-    stays = PowerLaw.fit(levels, TIMES, rises, 1e-4 * np.eye(3), Chance(1.0, -0.1))
+    stays = PowerLaw.fit(levels, TIMES, rises, covariance, Chance(1.0, -0.1))
     assert stays.loss(1.0) == stays.loss(math.inf)
     assert stays.times_needed(0.4) == ((math.inf,) * 3, 0.0)
     assert stays.times_needed(0.9)[0].high < 1
@@ -101,15 +100,6 @@ def test_extreme_surpluses():
     assert probability_of_nothing(-0.6, 0.0, 0.7) == 0
     assert probability_of_nothing(0.0, 0.0, 0.7) > 0.9
     assert probability_of_nothing(0.0, 0.0, 0.0) == 1
-
-
-def test_noise_stays_at_what_chance_leaves():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(100, 4)), np.arange(100) % 2
-    noise = LearningCurve.from_estimator(CorralClassifier(random_state=0).fit(X, y), random_state=0)
-    for n_rows in (400, math.inf):
-        assert noise.log_loss(n_rows).value > math.log(2) - 0.01
-        assert noise.accuracy(n_rows).value < 0.52
 
 
 def test_estimates_are_quantiles_of_the_posterior():
@@ -166,17 +156,13 @@ def test_losses_that_are_all_alike(fit, loss):
         assert law.loss(1.0).high - law.loss(1.0).low > 0.02
 
 
-def test_one_size_alone_leaves_the_prior():
-    law = fit_share(np.array([[0.0, 1.0, 0.0, 0.0]]), np.ones(1), np.full(4, 0.25), np.arange(4), SURE)
-    assert law.loss(4.0).low < law.loss(4.0).value < law.loss(1.0).value
-
-
-def test_fewer_rows_have_wider_intervals():
+def test_one_size_leaves_the_prior_and_fewer_rows_have_wider_intervals():
     widths = []
-    for n in (20, 80, 320):
+    for n in (4, 20, 80, 320):
         errors = np.tile([1.0, 0.0, 0.0, 0.0], n // 4)
-        found = fit_share(errors[np.newaxis], np.ones(1), np.full(n, 1 / n), np.arange(n), SURE).loss(1.0)
-        widths.append(found.high - found.low)
+        law = fit_share(errors[np.newaxis], np.ones(1), np.full(n, 1 / n), np.arange(n), SURE)
+        assert law.loss(4.0).low < law.loss(4.0).value < law.loss(1.0).value
+        widths.append(law.loss(1.0).high - law.loss(1.0).low)
     assert widths == sorted(widths, reverse=True)
 
 
@@ -192,19 +178,17 @@ def test_rows_of_a_group_that_are_all_alike_count_as_one(fit, wrong):
     assert_allclose(eight_times.weights, once.weights, rtol=1e-6, atol=1e-12)
 
 
-def test_few_groups_outweigh_what_tables_usually_have():
-    errors = np.repeat([[1.0, 0.0, 1.0, 0.0, 1.0, 0.0]], 20, axis=1)
-    found = fit_share(
-        errors, np.ones(1), np.full(120, 1 / 120), np.repeat(np.arange(6), 20), SURE, (0.6, 3.4)
-    )
-    assert 0.4 < found.loss(1.0).value < 0.5
-
-
-def test_rows_of_a_group_that_have_nothing_in_common_count_as_rows():
-    losses = np.tile([1.0, 0.0, 0.0, 0.0], (1, 100))  # each group of four has one error
-    weights, groups = np.full(400, 1 / 400), np.repeat(np.arange(100), 4)
+def test_groups_count_by_what_their_rows_have_in_common():
+    errors = np.repeat(
+        [[1.0, 0.0, 1.0, 0.0, 1.0, 0.0]], 20, axis=1
+    )  # of few groups: what is usual counts less
+    groups = np.repeat(np.arange(6), 20)
+    few = fit_share(errors, np.ones(1), np.full(120, 1 / 120), groups, SURE, (0.6, 3.4))
+    assert 0.4 < few.loss(1.0).value < 0.5
+    errors = np.tile([1.0, 0.0, 0.0, 0.0], (1, 100))  # each group of four has one error: rows count
     alone, grouped = (
-        fit_share(losses, np.ones(1), weights, units, SURE) for units in (np.arange(400), groups)
+        fit_share(errors, np.ones(1), np.full(400, 1 / 400), units, SURE)
+        for units in (np.arange(400), np.repeat(np.arange(100), 4))
     )
     assert_allclose(grouped.level, alone.level, rtol=1e-12)
 
@@ -212,12 +196,8 @@ def test_rows_of_a_group_that_have_nothing_in_common_count_as_rows():
 # Division of the rows
 
 
-def labelled(X, y, groups=None):
-    return LabelledRows.sort(TrainingRows(X, y, None, None, groups))
-
-
 def measured(X, y, n_jobs=1, groups=None):
-    data = labelled(X, y, groups)
+    data = LabelledRows.sort(TrainingRows(X, y, None, None, groups))
     prior = data.counts / data.counts.sum()
     return learn_curve(data, prior, np.random.RandomState(0), Computation(n_jobs), empirical=True)
 
@@ -258,12 +238,6 @@ def test_rows_are_predicted_by_their_part_alone(table, monkeypatch):
     assert not seen
 
 
-def test_noise_is_not_predicted_at_any_size():
-    rng = np.random.default_rng(0)
-    found = measured(rng.normal(size=(160, 3)), rng.integers(2, size=160))
-    assert np.all(np.abs(found.errors.mean(axis=1) - 0.5) < 0.12)
-
-
 def test_of_many_rows_some_are_read(table, monkeypatch):
     monkeypatch.setattr(core, "CURVE_ROWS", 60)
     found = LearningCurve.from_estimator(CorralClassifier(random_state=0).fit(*table), random_state=0)
@@ -272,9 +246,9 @@ def test_of_many_rows_some_are_read(table, monkeypatch):
     # The rows there are count as twice those that were measured.
     loss = found.measured.accuracy_law().loss(2.0)
     assert found.accuracy(120) == (1 - loss.value, 1 - loss.high, 1 - loss.low)
-    measured, now = repr(found).splitlines()[:2]
+    measured, ahead = repr(found).splitlines()[:2]
     assert measured.endswith("by leave-one-out with 60 rows")
-    assert now.startswith("  with 120 rows (not measured): ")
+    assert ahead.startswith(f"  accuracy: {found.accuracy(120)} with 120 rows, ")
 
 
 def test_recalls_know_only_sizes_at_which_their_class_has_rows():
@@ -341,55 +315,55 @@ def test_estimates_of_a_result(curve):
         assert_allclose(need.class_rows.sum(), need.rows.value)
 
 
-def test_notebooks_show_a_table(curve):
+def test_a_result_in_words_and_as_a_table(curve):
+    heads, lines = curve.table()
+    assert heads == ["", "measured with 120 rows", "120 rows", "240 rows", "480 rows", "unlimited rows"]
+    assert [line[0] for line in lines] == [
+        "accuracy",
+        "log loss",
+        "recall of 1",
+        "recall of 2",
+        "recall of 4",
+    ]
+    twice = curve.recall(1, 240)  # of as many rows of all classes
+    assert lines[2][1] == f"{curve.measured.recalls[0, 0]:.3f}"
+    assert lines[2][3] == f"{twice.value:.3f} ({twice.low:.3f} to {twice.high:.3f})"
+    said = repr(curve).splitlines()
+    assert (
+        said[0]
+        == f"LearningCurve: accuracy {curve.history['accuracy'].iloc[0]:.3f} by leave-one-out with 120 rows"
+    )
+    assert said[3].startswith(f"  recall of 1: {lines[2][2]} with 120 rows, {lines[2][3]} with 240 rows, ")
+    assert said[6:] == [f"  {sentence}" for sentence in curve.needs_in_words()]
+    assert [sentence.split(": ")[0] for sentence in curve.needs_in_words()] == [
+        "accuracy 0.8", "recall 0.8 of class 1", "recall 0.8 of class 2", "recall 0.8 of class 4",
+    ]  # fmt: skip
     shown = curve._repr_html_()
-    head = [f"{n:.0f} rows" for n in (curve.n_rows, *(times * curve.n_rows for times in (2, 4)))]
-    assert "".join(f"<th>{name}</th>" for name in ("", *head, "unlimited rows")) in shown
-    twice = curve.recall(curve.classes[0], 2 * curve.n_rows)
-    line = shown.split(f"<td>recall of {curve.classes[0]}</td>")[1].partition("</tr>")[0]
-    assert line.startswith(f"<td>{curve.measured.recalls[0, 0]:.3f}</td>")
-    assert f"<td>{twice.value:.3f} ({twice.low:.3f} to {twice.high:.3f})</td>" in line
-    assert f"<p>{repr(curve).splitlines()[-1].strip()}</p>".replace("'", "&#x27;") in shown
-
-
-def test_a_result_in_words(curve):
-    lines = repr(curve).splitlines()
-    assert lines[0].startswith("LearningCurve: accuracy 0.")
-    now, twice = curve.accuracy(120), curve.accuracy(240)
-    assert lines[1].startswith(f"  with 120 rows (where the curve begins): accuracy {now.value:.3f} (")
-    assert lines[2].startswith(f"  with 240 rows (not measured): accuracy {twice.value:.3f} (")
-    assert lines[4].startswith("  with unlimited rows")
-    assert lines[5].startswith("  class 1, 40 rows: recall 0.")
-    recall = curve.recall(curve.classes[0], 240)  # of as many rows of all classes
-    assert f" {recall.value:.3f} ({recall.low:.3f} to {recall.high:.3f}) with 240, " in lines[5]
-    assert sum("accuracy 0.8: " in line or "recall 0.8 of class" in line for line in lines) == 4
+    assert all(f"<th>{head}</th>" in shown for head in heads)
+    assert all(f"<td>{cell}</td>" in shown for line in lines for cell in line)
+    assert f"<p>{curve.needs_in_words()[0]}</p>".replace("'", "&#x27;") in shown
     without = replace(curve, goal=None)
     assert without.needed == []
-    assert "0.8:" not in repr(without)
+    assert repr(without).splitlines() == said[:6]
 
 
 @pytest.mark.parametrize(
-    ("share", "goal", "words"),
+    ("goal", "words"),
     [
-        (0.5, 0.5, "the rows there are probably suffice"),
-        (
-            0.5,
-            0.85,
-            "about 200 rows in all ('a' 100, 'b' 100), 100 more than now, 90% interval 200 to 200",
-        ),
-        (0.5, 0.899, "more than 10000 rows, if any number will do"),
-        (0.5, 0.95, "probably no number of rows will do; the chance that some number does is 0%"),
+        (0.5, "the rows there are probably suffice"),
+        (0.85, "about 200 rows in all ('a' 100, 'b' 100), 100 more than now, 90% interval 200 to 200"),
+        (0.899, "more than 10000 rows, if any number will do"),
+        (0.95, "probably no number of rows will do; the chance that some number does is 0%"),
     ],
 )
-def test_needs_in_words(share, goal, words, monkeypatch):
-    law = PowerLaw(np.array([0.2]), np.array([share]), np.array([1.0]), np.array([1.0]))
+def test_needs_in_words(goal, words, monkeypatch):
+    law = PowerLaw(np.array([0.2]), np.array([0.5]), np.array([1.0]), np.array([1.0]))
     codes, proba = np.repeat([0, 1], 50), np.full((1, 100, 2), 0.5)
     found = Curve(np.ones(1), 100, codes, np.full(100, 0.01), np.arange(100), proba)
-    for name in ("accuracy_law", "log_loss_law"):
-        monkeypatch.setattr(Curve, name, lambda _: law)
-    monkeypatch.setattr(Curve, "recall_law", lambda *_: law)
+    for name in ("accuracy_law", "recall_law"):
+        monkeypatch.setattr(Curve, name, lambda *_: law)
     result = LearningCurve(np.array(["a", "b"]), np.array([50, 50]), goal, found)
-    assert f"  accuracy {goal:g}: {words}" in repr(result).splitlines()
+    assert result.needs_in_words()[0] == f"accuracy {goal:g}: {words}"
 
 
 def test_a_seed_determines_the_curve(table):
@@ -433,7 +407,6 @@ def test_a_class_of_one_row():
     assert np.isfinite(found.history.to_numpy()).all()
     assert found.recall("c", 62).low < 0.3
     assert found.recall("c", 62).high > 0.7  # nothing is known
-    assert "class 'c', 1 rows" in repr(found)
 
 
 # Bad input
@@ -444,10 +417,8 @@ def test_a_class_of_one_row():
     [
         ({"goal": 1.5}, "goal must be a number between 0 and 1 .* got 1.5"),
         ({"goal": "all"}, "goal must be .* got 'all'"),
-        (
-            {"estimator": RodeoClassifier()},
-            "estimator must be a CorralClassifier for method='curve', got Ro",
-        ),
+        ({"estimator": RodeoClassifier()}, "a CorralClassifier for method='curve', got Rodeo"),
+        ({"X": lambda label, n: None}, "method='curve' needs a table of rows, got a callable"),
         ({"step": 3}, "step belongs to method='bound'"),
         ({"allocation": "proportional"}, "allocation belongs to method='bound'"),
         ({"empty": "all"}, "empty belongs to method='bound'"),
@@ -455,13 +426,9 @@ def test_a_class_of_one_row():
     ],
 )
 def test_bad_parameters_are_refused(table, changed, message):
+    X, y = table
     with pytest.raises(ValueError, match=message):
-        estimate_sample_sizes(*table, method="curve", **changed)
-
-
-def test_a_callable_is_refused():
-    with pytest.raises(ValueError, match="method='curve' needs a table of rows, got a callable"):
-        estimate_sample_sizes(lambda label, n: None, [1, 2], method="curve")
+        estimate_sample_sizes(**{"X": X, "y": y, "method": "curve"} | changed)
 
 
 def test_bad_questions_are_refused(curve):
@@ -490,11 +457,15 @@ def test_display_of_a_curve(curve):
     plt.close(display.figure_)
 
 
-def test_noise_has_the_recalls_that_its_labels_have():
+def test_noise_stays_at_what_chance_leaves():
     rng = np.random.default_rng(100)
     curve = estimate_sample_sizes(
         rng.normal(size=(150, 3)), np.arange(150) % 3, method="curve", goal=0.8, random_state=0
     )
+    assert np.all(np.abs(curve.measured.errors.mean(axis=1) - 2 / 3) < 0.12)
+    for n_rows in (600, math.inf):
+        assert curve.log_loss(n_rows).value > math.log(3) - 0.01
+        assert abs(curve.accuracy(n_rows).value - curve.accuracy(150).value) < 0.02
     recalls = [curve.recall(label, math.inf).value for label in range(3)]
     assert abs(np.mean(recalls) - curve.accuracy(math.inf).value) < 0.1
     assert max(recalls) < 0.5

@@ -63,7 +63,7 @@ CLASSES = {
         from_explanation(explanation, *, sample=0, max_variables=12, axes=None),
         plot(axes=None, *, max_variables=12)
     """,
-    "corral.Finding": "kind, columns, rows, found, advice, values=()",
+    "corral.Finding": "kind, found, advice, columns=(), rows=(), values=()",
     "corral.HeldOut": """
         classes, truth, proba, claim='that took no part in fitting', groups=None, parts=(),
         confusion(), groups_are_new, labels, most_frequent_share(), n_groups,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,19 +17,24 @@ class Finding:
     Attributes
     ----------
     kind : what it is, in one word or two.
-    columns : which ones it is about, if any.
-    rows : the first rows that it is about, if any, as the index of the table names them.
     found : what was found.
     advice : what to do.
+    columns : which ones it is about, if any.
+    rows : the first rows that it is about, if any, as the index of the table names them.
     values : texts or numbers that seem to stand for nothing.
     """
 
     kind: str
-    columns: tuple[str, ...]
-    rows: tuple[Any, ...]
     found: str
     advice: str
+    columns: tuple[str, ...] = ()
+    rows: tuple[Any, ...] = ()
     values: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.found}: {self.advice}."
+
+
+def columns_in(findings: Sequence[Finding]) -> list[str]:
+    """Names of the columns that findings are about."""
+    return [name for finding in findings for name in finding.columns]

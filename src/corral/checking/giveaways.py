@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from corral.array_types import Bools, Floats, Integers
-from corral.checking.columns import numbered_texts
+from corral.array_types import Floats, Integers
 from corral.checking.findings import ENOUGH_ROWS, Finding
-from corral.checking.rows import group_numbers
-from corral.data.duplicates import number_copies
 from corral.data.subsample import random_rows
 
 if TYPE_CHECKING:
@@ -29,66 +25,45 @@ _PATIENTS_OF_CLASS = 3
 
 
 def giveaways(
-    variables: pd.DataFrame,
-    numeric: dict[str, Floats],
-    y: NDArray[Any],
-    known: Bools,
-    skipped: set[str],
-    groups: pd.Series[Any] | None = None,
-    repeated: Integers | None = None,
+    coded: pd.DataFrame,
+    numeric: Collection[str],
+    labels: Integers,
+    rows: Integers,
+    groups: Integers | None,
 ) -> Iterator[Finding]:
     """Columns that predict the label nearly alone, of rows whose groups are held out if there are some.
 
-    Rows that are `repeated` (positions of near duplicates) are left out: any column finds their twins.
+    Parameters
+    ----------
+    coded : columns of numbers, and of codes of texts, NaN where values are missing.
+    numeric : names of the columns of numbers.
+    labels : (n_rows,) numbers of the classes.
+    rows : positions of rows of which none is a duplicate: any column finds their twins.
+    groups : (n_rows,) numbers of groups, or None.
     """
-    considered = [name for name in variables.columns if name not in skipped]
-    if repeated is not None:
-        known = known & ~np.isin(np.arange(known.size), repeated)
-    rows = _distinct_rows(variables[considered], numeric, y, known)
     rows = rows[random_rows(rows.size, _ROWS_TRIED, np.random.default_rng(0))]
-    classes, codes, counts = np.unique(y[rows].astype(str), return_inverse=True, return_counts=True)
-    if classes.size < 2 or rows.size < 2 * ENOUGH_ROWS:
+    codes = np.unique(labels[rows], return_inverse=True)[1]
+    counts = np.bincount(codes)
+    if counts.size < 2 or rows.size < 2 * ENOUGH_ROWS:
         return
     baseline = counts.max() / rows.size
-    units = np.arange(len(y)) if groups is None else group_numbers(groups)
+    units = rows if groups is None else groups[rows]
     held_out = "" if groups is None else ", each by rows of other groups"
-    for name in considered:
-        x = _as_codes(variables[name], numeric)[rows]
-        accuracy = _accuracy_of_one(x, codes, units[rows], ordered=name in numeric)
-        if 1.0 - accuracy <= _ERRORS_LEFT * (1.0 - baseline):
-            names_groups = _may_name_groups(x, codes)
-            yield Finding(
-                "names groups" if names_groups else "gives the label away",
-                (name,),
-                (),
-                f"column {name!r} alone gives {accuracy:.1%} of the rows their label{held_out}, where the "
-                f"most frequent class gives {baseline:.1%}"
-                + (", and each of its values stands in several rows of one class" if names_groups else ""),
-                "if it names patients or the like, name it as the group, otherwise leave it out"
-                if names_groups
-                else "leave it out, unless it will be known before the label is",
-            )
-
-
-def _as_codes(column: pd.Series[Any], numeric: dict[str, Floats]) -> Floats:
-    """The numbers of a column, or numbers in place of its texts; NaN where there is none."""
-    return numeric[column.name] if column.name in numeric else numbered_texts(column)
-
-
-def _distinct_rows(
-    variables: pd.DataFrame, numeric: dict[str, Floats], y: NDArray[Any], known: Bools
-) -> Integers:
-    """Positions of rows whose class is known, and of copies with the same class the first alone."""
-    rows = np.flatnonzero(known)
-    if not rows.size or not len(variables.columns):
-        return rows
-    X = np.column_stack([_as_codes(variables[name], numeric)[rows] for name in variables.columns])
-    labels = np.unique(y[rows].astype(str), return_inverse=True)[1]
-    units = number_copies(X, labels)
-    if units is None:
-        return rows
-    first = np.unique(np.column_stack([units, labels]), axis=0, return_index=True)[1]
-    return rows[np.sort(first)]
+    for name in coded.columns:
+        x = coded[name].to_numpy()[rows]
+        accuracy = _accuracy_of_one(x, codes, units, ordered=name in numeric)
+        if 1.0 - accuracy > _ERRORS_LEFT * (1.0 - baseline):
+            continue
+        kind, advice = "gives the label away", "leave it out, unless it will be known before the label is"
+        found = (
+            f"column {name!r} alone gives {accuracy:.1%} of the rows their label{held_out}, where the most "
+            f"frequent class gives {baseline:.1%}"
+        )
+        if _may_name_groups(x, codes):
+            kind = "names groups"
+            found += ", and each of its values stands in several rows of one class"
+            advice = "if it names patients or the like, name it as the group, otherwise leave it out"
+        yield Finding(kind, found, advice, (name,))
 
 
 def _may_name_groups(x: Floats, codes: Integers) -> bool:
@@ -110,52 +85,43 @@ def _may_name_groups(x: Floats, codes: Integers) -> bool:
 
 
 def _accuracy_of_one(x: Floats, codes: Integers, units: Integers, *, ordered: bool) -> float:
-    """Share of rows whose class is that of most others with their value or, without any, of the nearest.
+    """Share of rows whose class is that of most others with their value or, without any, with the nearest.
 
     Others are rows of other `units`, numbers of what is left out together. Only numbers are `ordered`, so
     that a value has nearest ones. A missing value is a value, but has none.
     """
-    values, which = np.unique(x, return_inverse=True)
-    votes = np.zeros((values.size, codes.max() + 1))
-    np.add.at(votes, (which, codes), 1.0)
-    pairs, of_pair = np.unique(units * values.size + which, return_inverse=True)
+    order = np.lexsort((units, x))  # missing values come last
+    x, codes, units = x[order], codes[order], units[order]
+    value = np.unique(x, return_inverse=True)[1]
+    votes = np.zeros((value[-1] + 1, codes.max() + 1))
+    np.add.at(votes, (value, codes), 1.0)
+    pairs, pair = np.unique(units * len(votes) + value, return_inverse=True)
     of_unit = np.zeros((pairs.size, votes.shape[1]))
-    np.add.at(of_unit, (of_pair, codes), 1.0)
-    others = votes[which] - of_unit[of_pair]  # a row has no vote on itself
-    alone = ~others.any(axis=1) & ~np.isnan(x)
-    rows = np.arange(codes.size)
-    own = others[rows, codes]
-    others[rows, codes] = -1.0
-    right = own > others.max(axis=1)
-    if ordered and alone.any():
-        nearest = _nearest_of_others(values, which, units)[alone]
-        found = nearest >= 0
-        sought = (units[alone] * values.size + nearest)[found]
+    np.add.at(of_unit, (pair, codes), 1.0)
+    others = votes[value] - of_unit[pair]  # a row has no vote on itself
+    if ordered:
+        nearest = _nearest_of_others(x, units)
+        alone = np.flatnonzero(~others[: nearest.size].any(axis=1) & (nearest >= 0))
+        sought = units[alone] * len(votes) + value[nearest[alone]]
         at = np.minimum(np.searchsorted(pairs, sought), pairs.size - 1)
-        left = votes[nearest[found]] - np.where((pairs[at] == sought)[:, np.newaxis], of_unit[at], 0.0)
-        right[np.flatnonzero(alone)[found]] = left.argmax(axis=1) == codes[alone][found]
-    return float(right.mean())
+        own = np.where((pairs[at] == sought)[:, np.newaxis], of_unit[at], 0.0)
+        others[alone] = votes[value[nearest[alone]]] - own
+    rows = np.arange(codes.size)
+    right = others[rows, codes]
+    others[rows, codes] = -1.0
+    return float((right > others.max(axis=1)).mean())
 
 
-def _nearest_of_others(values: Floats, which: Integers, units: Integers) -> Integers:
-    """Numbers of the values nearest to those of the rows that rows of other units have; -1 if there are none.
+def _nearest_of_others(x: Floats, units: Integers) -> Integers:
+    """Position of the row of another unit whose value is nearest, -1 if there is none.
 
-    Of a row whose value only its own unit has, these are the ends of the run of such values.
+    The rows are in order of their values; those without a value, the last ones, are left out.
     """
-    numbers = values[~np.isnan(values)]  # a gap comes last
-    lowest = np.full(values.size, units.max())
-    np.minimum.at(lowest, which, units)
-    highest = np.zeros_like(lowest)
-    np.maximum.at(highest, which, units)
-    of_one = np.where(lowest == highest, lowest, -1)[: numbers.size]
-    starts = np.flatnonzero(np.append(True, of_one[1:] != of_one[:-1]) | (of_one < 0))
-    run = np.searchsorted(starts, np.arange(values.size), side="right") - 1
-    below = starts[run] - 1
-    above = np.append(starts[1:], numbers.size)[run]
-    padded = np.concatenate([[-np.inf], numbers, [np.inf]])
-    here = values if numbers.size == values.size else np.append(numbers, 0.0)
-    down, up = here - padded[below + 1], padded[above + 1] - here
-    nearest = np.where(down <= up, below, above)
-    nearest[(down == np.inf) & (up == np.inf)] = -1
-    found: Integers = nearest[which]
-    return found
+    x = x[~np.isnan(x)]
+    units = units[: x.size]
+    begins = np.flatnonzero(np.append(True, units[1:] != units[:-1]))[: x.size]  # of runs of one unit
+    run = np.searchsorted(begins, np.arange(x.size), side="right") - 1
+    below, above = begins[run] - 1, np.append(begins[1:], x.size)[run]
+    padded = np.concatenate([[-np.inf], x, [np.inf]])
+    down, up = x - padded[below + 1], padded[above + 1] - x
+    return np.where(np.isinf(down) & np.isinf(up), -1, np.where(down <= up, below, above))

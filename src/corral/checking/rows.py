@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corral.array_types import Floats, Integers
-from corral.checking.columns import numbered_texts
+from corral.array_types import Integers
 from corral.checking.findings import Finding
-from corral.data.duplicates import number_copies
-from corral.data.near_duplicates import NearDuplicates, near_duplicates
+from corral.data.near_duplicates import NearDuplicates
 from corral.estimators.warned import are_many, near_duplicates_words
 from corral.sentences import counted, listed, number_text
 
@@ -20,27 +18,33 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def copies(numeric: dict[str, Floats], levels: pd.DataFrame, y: NDArray[Any] | None) -> Iterator[Finding]:
-    """Rows that are copies of others, counted as a fit counts them."""
-    if len(numeric) + levels.shape[1] < 2 or len(levels) < 2:  # in one column, rows agree by chance
-        return
-    X = np.column_stack([*numeric.values(), *(numbered_texts(levels[name]) for name in levels.columns)])
-    labels = None if y is None else np.unique(y.astype(str), return_inverse=True)[1]
-    units = number_copies(X, labels)
-    if units is not None:
-        yield from _exact_copies(units, levels.index, y)
+def copies(numbers: Integers, labels: Integers, index: pd.Index[Any]) -> Iterator[Finding]:
+    """Rows that share a number with another one, and those of them whose labels differ."""
+    order = np.argsort(numbers, kind="stable")
+    again = np.flatnonzero(np.diff(numbers[order]) == 0)
 
+    def rows_of(pair: int) -> tuple[Any, Any]:
+        return index[order[pair]], index[order[pair + 1]]
 
-def near_duplicates_of(
-    numeric: dict[str, Floats], variables: pd.DataFrame, groups: pd.Series[Any] | None
-) -> NearDuplicates | None:
-    """Rows that repeat others but for one value or small differences, if no group holds them together."""
-    X = np.column_stack(
-        [numeric[name] if name in numeric else numbered_texts(variables[name]) for name in variables.columns]
-        or [np.empty((len(variables), 0))]
+    first, second = rows_of(again[0])
+    n = len(numbers) - np.unique(numbers).size
+    yield Finding(
+        "copies",
+        f"{n} of {len(numbers)} rows {'is a copy' if n == 1 else 'are copies'} of another one, such as rows "
+        f"{first} and {second}",
+        "if they are one measurement, keep one of them",
+        rows=(first, second),
     )
-    levels = np.array([name not in numeric for name in variables.columns], dtype=np.int64)
-    return near_duplicates(X, levels, None if groups is None else group_numbers(groups))
+    torn = again[labels[order[again]] != labels[order[again + 1]]]
+    if torn.size:
+        first, second = rows_of(torn[0])
+        yield Finding(
+            "copies of two classes",
+            f"{counted(torn.size, 'pair')} of equal rows have different labels, such as rows {first} and "
+            f"{second}",
+            "look which label is right",
+            rows=(first, second),
+        )
 
 
 def of_near_duplicates(duplicates: NearDuplicates, variables: pd.DataFrame) -> Finding:
@@ -53,7 +57,7 @@ def of_near_duplicates(duplicates: NearDuplicates, variables: pd.DataFrame) -> F
         words += ", so that scores and probabilities are not to be believed"
     drop = "" if duplicates.column is None else "leave the column out, "
     advice = f"{drop}keep one of them, or name a group that holds them together"
-    return Finding("near duplicates", (), (first, second), words, advice)
+    return Finding("near duplicates", words, advice, rows=(first, second))
 
 
 def group_numbers(groups: pd.Series[Any]) -> Integers:
@@ -62,77 +66,42 @@ def group_numbers(groups: pd.Series[Any]) -> Integers:
     return np.where(codes < 0, codes.max(initial=-1) + 1 + np.arange(codes.size), codes)
 
 
-def _exact_copies(units: Integers, index: Any, y: NDArray[Any] | None) -> Iterator[Finding]:
-    order = np.argsort(units, kind="stable")
-    again = np.flatnonzero(np.diff(units[order]) == 0)
-    n = len(units) - np.unique(units).size
-    first, second = index[order[again[0]]], index[order[again[0] + 1]]
-    yield Finding(
-        "copies",
-        (),
-        (first, second),
-        f"{n} of {len(units)} rows {'is a copy' if n == 1 else 'are copies'} of another one, such as rows "
-        f"{first} and {second}",
-        "if they are one measurement, keep one of them",
-    )
-    if y is None:
-        return
-    labels = y[order].astype(str)
-    torn = again[labels[again] != labels[again + 1]]
-    if torn.size:
-        first, second = index[order[torn[0]]], index[order[torn[0] + 1]]
-        yield Finding(
-            "copies of two classes",
-            (),
-            (first, second),
-            f"{counted(torn.size, 'pair')} of equal rows have different labels, such as rows {first} and "
-            f"{second}",
-            "look which label is right",
-        )
-
-
-def repeated_ids(table: pd.DataFrame, ids: Sequence[str], group: str | None) -> Iterator[Finding]:
+def repeated_ids(table: pd.DataFrame, ids: Sequence[str]) -> Iterator[Finding]:
     """Columns that name rows, but some of them twice."""
     for name in ids:
-        n, distinct = int(table[name].notna().sum()), int(table[name].nunique())
-        if distinct < n and name != group:
-            row = table.index[table[name].duplicated().to_numpy() & table[name].notna().to_numpy()][0]
+        known = table[name].dropna()
+        again = known[known.duplicated()]
+        if len(again):
             yield Finding(
                 "repeated ids",
-                (name,),
-                (row,),
-                f"column {name!r} names {distinct} different things in {n} rows, one of them again in row "
-                f"{row}",
+                f"column {name!r} names {known.nunique()} different things in {len(known)} rows, one of them "
+                f"again in row {again.index[0]}",
                 "name it as the group, or rows of one are held out and learnt from, which makes scores too "
                 "good",
+                (name,),
+                (again.index[0],),
             )
 
 
-def of_groups(groups: pd.Series[Any], name: str, y: NDArray[Any] | None) -> Iterator[Finding]:
+def of_groups(groups: pd.Series[Any], y: NDArray[Any] | None) -> Iterator[Finding]:
     """How many groups there are, and classes that have one alone."""
-    counts = groups.value_counts()
+    name, counts = str(groups.name), groups.value_counts()
     if len(counts) == len(groups):
-        yield Finding(
-            "groups", (name,), (), f"column {name!r} names another group in every row", "name no group"
-        )
+        yield Finding("groups", f"column {name!r} names another group in every row", "name no group", (name,))
         return
     yield Finding(
         "groups",
-        (name,),
-        (),
         f"column {name!r} names {len(counts)} groups of {counts.min()} to {counts.max()} rows, "
         f"{number_text(counts.median())} in the middle",
         f"take it that there are {len(counts)} observations rather than {len(groups)}",
+        (name,),
     )
-    if y is None:
-        return
-    labels = y.astype(str)
-    few = [label for label in np.unique(labels).tolist() if groups[labels == label].nunique() < 2]
+    n_groups = {} if y is None else groups.groupby(y.astype(str)).nunique().to_dict()
+    few = [label for label, n in n_groups.items() if n < 2]
     if few:
         yield Finding(
             "classes of one group",
-            (name,),
-            (),
             f"all rows of the class{'es' * (len(few) > 1)} {listed(few)} are of one group",
             "collect another group, or nothing can be said of new ones",
+            (name,),
         )

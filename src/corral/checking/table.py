@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
-from numpy.typing import NDArray
+import numpy as np
 
+from corral.array_types import Floats
 from corral.checking.columns import (
     constants,
     content_of,
@@ -18,11 +19,14 @@ from corral.checking.columns import (
     sentinels,
     text_among_numbers,
 )
-from corral.checking.findings import Finding
+from corral.checking.findings import Finding, columns_in
 from corral.checking.giveaways import giveaways
-from corral.checking.labels import is_missing, of_labels
-from corral.checking.rows import copies, near_duplicates_of, of_groups, of_near_duplicates, repeated_ids
+from corral.checking.labels import of_labels
+from corral.checking.rows import copies, group_numbers, of_groups, of_near_duplicates, repeated_ids
 from corral.checking.written_numbers import numbers_as_text
+from corral.data.duplicates import number_copies
+from corral.data.near_duplicates import near_duplicates
+from corral.estimators.encoding import are_gaps
 from corral.sentences import listed
 
 if TYPE_CHECKING:
@@ -69,60 +73,58 @@ def check_table(
     column 'site' holds 3 in every row, which tells nothing: leave it out.
     column 'height' holds -999 in 2 rows and nothing else below 1.6: say that -999 stands for a missing value.
     """
+    import pandas as pd
+
     frame = nw.from_native(frame, eager_only=True).to_pandas()
-    named = [*ids, *categorical, *(name for name in (target, group) if name is not None)]
-    unknown = [name for name in named if name not in frame.columns]
+    names = [*ids, *categorical, *(name for name in (target, group) if name is not None)]
+    unknown = [name for name in names if name not in frame.columns]
     if unknown:
         raise ValueError(f"the table has no column {unknown[0]!r}; it has {listed(list(frame.columns))}.")
     y = None if target is None else frame[target].astype(object).to_numpy()
     table = frame if target is None else frame.drop(columns=target)
-    return table_findings(table, y, ids=ids, group=group, categorical=categorical)
-
-
-def table_findings(
-    table: pd.DataFrame,
-    y: NDArray[Any] | None = None,
-    *,
-    ids: Sequence[str] = (),
-    group: str | None = None,
-    categorical: Sequence[str] = (),
-) -> list[Finding]:
-    """Findings of a table whose classes (n_rows,), if there are any, stand beside it; see `check_table`."""
     variables = table[[name for name in table.columns if name not in {*ids, group}]]
-    strange = [*neither_numbers_nor_text(variables, categorical)]
-    variables = variables.drop(columns=[finding.columns[0] for finding in strange])
-    contents = {
-        name: content_of(variables[name], is_levels=name in categorical) for name in variables.columns
-    }
+    contents = {name: content_of(column) for name, column in variables.items()}
+    strange = [*neither_numbers_nor_text(variables, contents, categorical)]
+    variables = variables.drop(columns=columns_in(strange))
     numeric = {
-        name: content.numbers
-        for name, content in contents.items()
-        if content.is_numeric and name not in categorical and not hasattr(variables[name].dtype, "categories")
+        name: contents[name].numbers
+        for name in variables.columns
+        if contents[name].is_numeric and name not in categorical
     }
-    known = None if y is None else ~is_missing(y)
-    findings = [*([] if y is None else of_labels(y)), *strange]
-    findings += mostly_empty(variables)
-    named = [*identifiers(variables, numeric)]
-    findings += named
-    skipped = {name for finding in named for name in finding.columns}
-    levels = [name for name in variables.columns if name not in (*numeric, *skipped)]
-    texts = variables[[name for name in levels if name not in categorical]]
-    slips = [*text_among_numbers(texts)]
-    written = [*numbers_as_text(texts.drop(columns=[finding.columns[0] for finding in slips]))]
-    findings += [*slips, *written]
-    findings += odd_levels(variables[levels].drop(columns=[finding.columns[0] for finding in written]))
-    findings += constants(variables, numeric, y)
-    findings += sentinels(variables, numeric)
-    groups = None if group is None else table[group]
-    duplicates = near_duplicates_of(numeric, variables, groups)
-    if y is not None and known is not None:
-        repeated = None if duplicates is None else duplicates.pairs[:, 1]
-        findings += giveaways(variables, numeric, y, known, skipped, groups, repeated)
-    numbers = {name: x for name, x in numeric.items() if name not in skipped}
-    findings += copies(numbers, variables[levels], y)
+    named = [*identifiers(variables, contents, numeric)]
+    levels = variables.drop(columns=[*{*numeric, *columns_in(named)}])
+    texts = levels[[name for name in levels.columns if name not in categorical]]
+    slips = [*text_among_numbers(texts, contents)]
+    written = [*numbers_as_text(texts.drop(columns=columns_in(slips)))]
+    findings = [] if y is None else [*of_labels(y)]
+    findings += [*strange, *mostly_empty(variables), *named]
+    findings += [*slips, *written, *odd_levels(levels.drop(columns=columns_in(written)), contents)]
+    findings += [*constants(variables), *sentinels(variables, numeric)]
+    groups = None if group is None else group_numbers(table[group])
+    coded = pd.DataFrame(
+        {name: numeric[name] if name in numeric else _codes(variables[name]) for name in variables.columns},
+        table.index,
+    )
+    kinds = np.array([name not in numeric for name in coded.columns], dtype=np.int64)
+    duplicates = near_duplicates(coded.to_numpy(), kinds, groups)
+    considered = coded.drop(columns=columns_in(named))
+    labels = np.unique(np.zeros(len(table)) if y is None else y.astype(str), return_inverse=True)[1]
+    numbers = number_copies(considered.to_numpy(), labels) if considered.size else None
+    if y is not None:
+        distinct = ~are_gaps(y)
+        distinct[[] if duplicates is None else duplicates.pairs[:, 1]] = False
+        if numbers is not None:
+            distinct &= ~pd.DataFrame({"number": numbers, "label": labels}).duplicated().to_numpy()
+        findings += giveaways(considered, numeric, labels, np.flatnonzero(distinct), groups)
+    if numbers is not None and considered.shape[1] > 1:  # in one column, rows agree by chance
+        findings += copies(numbers, labels, table.index)
     if duplicates is not None:
         findings.append(of_near_duplicates(duplicates, variables))
-    findings += repeated_ids(table, ids, group)
-    if group is not None:
-        findings += of_groups(table[group], group, y)
-    return findings
+    findings += repeated_ids(table, [name for name in ids if name != group])
+    return findings if group is None else [*findings, *of_groups(table[group], y)]
+
+
+def _codes(column: pd.Series[Any]) -> Floats:
+    """Numbers in place of the values of a column, NaN where there is none."""
+    codes = column.factorize()[0].astype(np.float64)
+    return np.where(codes < 0.0, np.nan, codes)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from corral.checking.findings import ENOUGH_ROWS, Finding
 
@@ -20,82 +18,54 @@ _NEARLY_PLAIN = 0.8
 
 # A number between a currency and a unit, which has no digits but a power, as in m2. Digits after a zero are
 # rather a code.
-_CELL = re.compile(
-    r"(?P<before>[$€£¥]?)\s?(?P<number>[+-]?(?!0\d)\d(?:[\d.,'\u2019\s]*\d)?)\s?"
-    r"(?P<after>(?:(?:[^\W\d_]|[%‰°$€£¥])[^\s\d,;]{0,11}[23]?)?)"
+_CELL = (
+    r"^(?P<before>[$€£¥]?)\s?"
+    r"(?P<number>[+-]?(?!0\d)"
+    r"(?:\d{1,3}(?P<mark>[,'\u2019\s])\d{3}(?:(?P=mark)\d{3})*(?:\.\d+)?|\d+(?:[.,]\d+)?))\s?"
+    r"(?P<after>(?:(?:[^\W\d_]|[%‰°$€£¥])[^\s\d,;]{0,11}[23]?)?)$"
 )
-_PLAIN = re.compile(r"[+-]?\d+(?:\.\d+)?")
-_ONE_COMMA = re.compile(r"[+-]?\d+,\d+")
-_POINTED_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
-_MARK = re.compile(r"[,'\u2019\s]")
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:(?P<mark>[,'\u2019\s])\d{3}(?:(?P=mark)\d{3})*)?(?:\.\d+)?")
-
-
-class _Written(NamedTuple):
-    """A text that is a number: the number in it, what stands beside it, and the row that holds it."""
-
-    text: str
-    number: str
-    unit: str
-    row: Any
-
-    @property
-    def is_plain(self) -> bool:
-        return not self.unit and _PLAIN.fullmatch(self.number) is not None
+_MARK = r"[,'\u2019\s]"
+_ONE_COMMA = r"[+-]?\d+,\d+"
 
 
 def numbers_as_text(columns: pd.DataFrame) -> Iterator[Finding]:
     """Columns of text whose cells are numbers with a unit, a percent sign or marks of thousands."""
-    for name in columns.columns:
-        written = numbers_as_written(columns[name])
-        if written:
-            yield _finding(name, written)
+    for name, column in columns.items():
+        written = numbers_as_written(column)
+        if not len(written):
+            continue
+        unit, marked = written["unit"].max(), written["number"][written["number"].str.contains(_MARK)]
+        # Other marks, two commas, and a comma before a point are those of thousands.
+        by_comma = len(marked) > 0 and marked.str.fullmatch(_ONE_COMMA).all()
+        beside = ["a comma" if by_comma else "marks of thousands"] if len(marked) else []
+        beside += [repr(unit)] if unit else []
+        row = written.index[~_are_plain(written)][0]
+        found = (
+            f"column {name!r} holds numbers with {' and '.join(beside)}, such as {written['text'][row]!r} in "
+            f"row {row}, which makes text of them"
+        )
+        kind, advice = "numbers as text", "write plain numbers, or each of them is a level of its own"
+        if by_comma and not unit:
+            kind = "numbers with a comma"
+            advice = "take the comma out if it marks thousands, or say that it is a decimal one"
+        yield Finding(kind, found, advice, (str(name),), (row,))
 
 
-def _finding(name: str, written: Sequence[_Written]) -> Finding:
-    """Say how the numbers of a column are written, and what to do about it."""
-    unit = next((each.unit for each in written if each.unit), "")
-    marked = [each.number for each in written if _PLAIN.fullmatch(each.number) is None]
-    # Other marks, two commas, and a comma before a point are those of thousands.
-    by_comma = bool(marked) and all(map(_ONE_COMMA.fullmatch, marked))
-    beside = ["a comma" if by_comma else "marks of thousands"] if marked else []
-    beside += [repr(unit)] if unit else []
-    example = next(each for each in written if not each.is_plain)
-    found = (
-        f"column {name!r} holds numbers with {' and '.join(beside)}, such as {example.text!r} in row "
-        f"{example.row}, which makes text of them"
-    )
-    if by_comma and not unit:
-        advice = "take the comma out if it marks thousands, or say that it is a decimal one"
-        return Finding("numbers with a comma", (name,), (example.row,), found, advice)
-    is_certain = not by_comma and _POINTED_THOUSANDS.fullmatch(example.number) is None
-    plain = f", such as {_MARK.sub('', example.number)}" if is_certain else ""
-    advice = f"write plain numbers{plain}, or each of them is a level of its own"
-    return Finding("numbers as text", (name,), (example.row,), found, advice)
+def numbers_as_written(column: pd.Series[Any]) -> pd.DataFrame:
+    """The different texts of a column, the numbers in them and their unit, the same in all that have one.
 
-
-def numbers_as_written(column: pd.Series[Any]) -> list[_Written]:
-    """The numbers that a column holds as text; none if these are not nearly all, or few different ones.
-
-    A unit must be the same in all of them. Few different texts, such as doses, may well be levels.
+    There are none where texts that are no numbers are more than a few, or where few texts differ: doses, for
+    example, may well be levels.
     """
-    known = column.dropna()
-    first = known[~known.duplicated()].iloc[:_TEXTS_TRIED]
-    cells = [_as_written(str(value), row) for row, value in first.items()]
-    units = Counter(cell.unit for cell in cells if cell is not None and cell.unit)
-    usual = units.most_common(1)[0][0] if units else ""
-    alike = [cell for cell in cells if cell is not None and cell.unit in ("", usual)]
-    enough = max(ENOUGH_ROWS, _NEARLY_ALL * len(cells))
-    n_plain = sum(cell.is_plain for cell in alike)
-    return alike if len(alike) >= enough and n_plain < _NEARLY_PLAIN * len(alike) else []
+    texts = column.dropna().drop_duplicates().iloc[:_TEXTS_TRIED].astype(str)
+    parts = texts.str.strip().str.extract(_CELL).assign(text=texts)
+    parts = parts[(parts["before"] == "") | (parts["after"] == "")]
+    parts["unit"] = parts["before"] + parts["after"]
+    usual = parts["unit"][parts["unit"] != ""].mode()[:1]
+    alike = parts[parts["unit"].isin(["", *usual])]
+    are_enough = len(alike) >= max(ENOUGH_ROWS, _NEARLY_ALL * len(texts))
+    return alike if are_enough and _are_plain(alike).sum() < _NEARLY_PLAIN * len(alike) else alike[:0]
 
 
-def _as_written(text: str, row: Any) -> _Written | None:
-    """A text taken apart; None if it is no number."""
-    cell = _CELL.fullmatch(text.strip())
-    if cell is None or (cell["before"] and cell["after"]):
-        return None
-    number = cell["number"]
-    if not any(form.fullmatch(number) for form in (_PLAIN, _ONE_COMMA, _THOUSANDS)):
-        return None
-    return _Written(text, number, cell["before"] or cell["after"], row)
+def _are_plain(written: pd.DataFrame) -> pd.Series[bool]:
+    return (written["unit"] == "") & ~written["number"].str.contains(_MARK)

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
     from corral.checking.findings import Finding
 
+# The column of labels that is added to a table; a name with a null character is no column of a file.
+_LABELS = "\0labels"
+
 # What corral fit tells of itself, or refuses.
 _TOLD_BY_FIT = ("copies", "groups", "missing labels", "text among numbers")
 
@@ -38,7 +41,6 @@ _OPTIONS = {
     "dates": "--drop",
     "neither numbers nor text": "--drop",
     "constant": "--drop",
-    "nearly constant": "--drop",
     "mostly empty": "--drop",
     "gives the label away": "--drop",
     "many levels": "--drop",
@@ -86,7 +88,7 @@ def check(
     """
     import numpy as np
 
-    from corral.checking.table import table_findings
+    from corral.checking.table import check_table
     from corral.cli.columns import check_names
     from corral.cli.console import Output, kinds_in_words
     from corral.cli.formats import open_table
@@ -115,11 +117,8 @@ def check(
     ]
     if infinite and not file.is_typed:  # as they are written, such as 1e400
         whole[infinite] = read_table(file, infinite, levels=infinite, na_values=na_values or ())
-    y = None if target is None else whole[target].to_numpy(object)
     with out.waiting("Look at the table"):
-        found = table_findings(
-            whole.drop(columns=target or []), y, ids=ids or (), group=group, categorical=categorical
-        )
+        found = check_table(whole, target, ids=ids or (), group=group, categorical=categorical)
     sentences = [sentence_of(finding) for finding in found]
     told = f"{len(found)} finding{'s' * (len(found) != 1)} in {len(whole)} rows and {len(columns)} columns"
     told += f" of {file}" + ("" if found else ": nothing to mend was found")
@@ -136,10 +135,11 @@ def _kinds(variables: pd.DataFrame, categorical: Sequence[str]) -> dict[str, dic
     """How many levels columns have that hold levels, and how many values are missing, by column."""
     from corral.checking.columns import content_of
 
-    kinds = {
-        name: content_of(column, is_levels=name in categorical).kind for name, column in variables.items()
+    levels = {
+        str(name): int(column.nunique())
+        for name, column in variables.items()
+        if name in categorical or content_of(column).kind == "levels"
     }
-    levels = {str(name): int(variables[name].nunique()) for name, kind in kinds.items() if kind == "levels"}
     gaps = {name: int(n) for name, n in variables.isna().sum().items() if n}
     return {"levels": levels, "gaps": gaps}
 
@@ -156,12 +156,13 @@ def note_findings(
     `groups` are what the rows belong to, and `group` the column that says so, which is none of X; the columns
     of `categorical` are levels, whatever they look like. The index may name rows.
     """
-    from corral.checking.table import table_findings
+    from corral.checking.table import check_table
 
     table = X if group is None else X.assign(**{group: groups})
     ids = [] if group is not None or X.index.name is None else [X.index.name]
     table = table.assign(**dict.fromkeys(ids, X.index))
-    for finding in table_findings(table, y, ids=ids, group=group, categorical=categorical):
+    table = table.assign(**{_LABELS: y})
+    for finding in check_table(table, _LABELS, ids=ids, group=group, categorical=categorical):
         if finding.kind not in _TOLD_BY_FIT:
             note(sentence_of(finding))
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral.array_types import Floats
-from corral.checking.columns import content_of, first_strange, is_time, numbers_in
+from corral.checking.columns import content_of, is_time, numbers_in
 from corral.cli.formats import TableFile, looks_like_comma_number
 from corral.cli.shared import note
 from corral.estimators.encoding import Unknown, infinite_value, lost_digits, unknown_sentence
@@ -47,7 +47,7 @@ def _holds_levels(column: pd.Series[Any], path: TableFile) -> bool:
         return False
     cells = column[content.wrong & ~np.isinf(content.numbers)]
     if content.kind == "strange":
-        raise ValueError(_not_numeric(first_strange(column), path, IF_TEXT, na_values=False))
+        raise ValueError(_not_numeric(column[content.wrong], path, IF_TEXT, na_values=False))
     if content.kind == "slips" or (len(cells) and looks_like_comma_number(str(cells.iloc[0]))):
         if not cells.map(lambda value: isinstance(value, str)).all():  # such as dates of a spreadsheet
             raise ValueError(_not_numeric(cells, path, IF_TEXT, na_values=False, is_slip=True))

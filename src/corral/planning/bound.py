@@ -46,11 +46,10 @@ from sklearn.utils.validation import column_or_1d
 
 from corral.array_types import Floats, Integers
 from corral.estimators.encoding import names_of, refuse_infinite
-from corral.estimators.html import html_lines, html_table
 from corral.estimators.rodeo_classifier import RodeoClassifier
 from corral.estimators.tables import refuse_gaps
 from corral.estimators.validation import check_choice, check_integer, check_number
-from corral.sentences import number_text
+from corral.sentences import counted, number_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,12 +69,11 @@ _FEWEST_STEPS = 3
 
 
 class Step(NamedTuple):
-    """What one pass of algorithm 4 found; arrays are in the order of the classes.
+    """What one pass of algorithm 4 found.
 
     Attributes
     ----------
-    sizes : (n_classes,) training rows.
-    r : (n_classes,) number of relevant variables.
+    sizes, r : (n_classes,) training rows, and numbers of relevant variables.
     A, B : (n_classes,) equations A2 and B2.
     epsilon : A.B / N, with N the sum of the sizes.
     accuracy : share of the test samples that get their own label.
@@ -201,52 +199,41 @@ class SampleSizes:
         return pd.DataFrame(whole).rename_axis(index="step")
 
     def __repr__(self) -> str:
-        count = f"{len(self.steps)} step" + ("s" if len(self.steps) > 1 else "")
         sign = "<=" if self.epsilon <= self.tolerance else ">"
         lines = [
             f"SampleSizes: {'converged' if self.converged else 'not converged'}, {self.reason}",
             f"  epsilon {self.epsilon:.4g} {sign} {self.tolerance:g} with {self.sizes.sum()} rows "
-            f"after {count}; accuracy {self.accuracy:.3f}",
+            f"after {counted(len(self.steps), 'step')}; accuracy {self.accuracy:.3f}",
         ]
         lines += [
-            f"  class {label!r}: {size} rows, {r or 'no'} relevant variable" + ("" if r == 1 else "s")
-            for label, size, r in zip(self.classes.tolist(), self.sizes, self.steps[-1].r, strict=True)
+            f"  class {label!r}: {size} rows, {r or 'no'} relevant variable" + "s" * (r != 1)
+            for label, size, r in zip(
+                self.classes.tolist(), self.sizes, self.steps[-1].r.tolist(), strict=True
+            )
         ]
         lines += [f"  the bound means nothing: {caveat}" for caveat in self.caveats]
-        return "\n".join(lines + self._describe_extrapolation())
-
-    def _repr_html_(self) -> str:
-        """Show a table of the classes in notebooks, between what was found and what that means."""
-        said, n = repr(self).removeprefix("SampleSizes: ").splitlines(), self.classes.size
-        heads = ["class", "rows", "relevant variables"]
-        lines = [
-            [str(label), str(size), str(r)]
-            for label, size, r in zip(self.classes.tolist(), self.sizes, self.steps[-1].r, strict=True)
-        ]
-        return html_lines(said[:2]) + html_table(heads, lines) + html_lines(said[2 + n :])
+        if not self.converged and self.steps[-1].r.all():
+            lines += self._describe_extrapolation()
+        return "\n".join(lines)
 
     def _describe_extrapolation(self) -> list[str]:
-        if self.converged or not self.steps[-1].r.all():
-            return []
-        if self.extrapolation is None:
-            return ["  extrapolation: none, because fewer than three steps found as many relevant variables"]
         guess = self.extrapolation
+        if guess is None:
+            return ["  extrapolation: none, because fewer than three steps found as many relevant variables"]
         if math.isinf(guess.total):
             return ["  extrapolation: none, because epsilon does not fall from step to step"]
         if guess.total > _FARTHEST * self.sizes.sum():
             return [f"  extrapolation (not measured): more than {_FARTHEST} times the rows"]
-        lines = [
+        by_class = zip(self.classes.tolist(), guess.sizes, guess.sizes_low, guess.sizes_high, strict=True)
+        return [
             f"  extrapolation (not measured): {self.tolerance:g} would take about {in_rows(guess.total)} "
-            f"rows, {LEVEL:.0%} interval {in_rows(guess.low)} to {in_rows(guess.high)}"
+            f"rows, {LEVEL:.0%} interval {in_rows(guess.low)} to {in_rows(guess.high)}",
+            *(
+                f"    class {label!r}: {in_rows(size)} ({in_rows(low)} to {in_rows(high)}), "
+                f"{in_rows(max(size - n, 0.0))} more than now"
+                for (label, size, low, high), n in zip(by_class, self.sizes, strict=True)
+            ),
         ]
-        lines += [
-            f"    class {label!r}: {in_rows(size)} ({in_rows(low)} to {in_rows(high)}), "
-            f"{in_rows(max(size - used, 0.0))} more than now"
-            for label, size, low, high, used in zip(
-                self.classes.tolist(), guess.sizes, guess.sizes_low, guess.sizes_high, self.sizes, strict=True
-            )
-        ]
-        return lines
 
 
 def in_rows(n: float) -> str:
@@ -280,108 +267,89 @@ def run_algorithm(
     if not isinstance(estimator, RodeoClassifier):
         raise ValueError(f"estimator must be a RodeoClassifier, got {estimator!r}.")
     random = check_random_state(random_state)
-    classes, draw, pool = _check_source(X, y, random)
+    supply = _Supply(X, y, test_size, initial_size, random)
+    classes = supply.classes
     if step < classes.size:
         raise ValueError(f"step must be at least the number of classes, {classes.size}, got {step}.")
-    supply = _Supply(draw, classes, pool, test_size, initial_size)
+    divide = partial(arrange, low=initial_size, allocation=allocation)
 
     steps: list[Step] = []
-    sizes = np.full(classes.size, initial_size)
+    sizes, converged = np.full(classes.size, initial_size), False
     try:
         while True:
             steps.append(_measure(estimator, supply, sizes, random, empty))
-            _, r, _, B, _, _ = steps[-1]
-            if _reaches(steps[-1], tolerance):
+            _, r, _, B, epsilon, _ = steps[-1]
+            converged = epsilon <= tolerance and bool(r.all())
+            if converged:
                 reason = "the tolerance is reached"
                 break
             if len(steps) == max_steps:
                 reason = f"the limit of {max_steps} steps is reached"
                 break
             total = int(sizes.sum()) + step
-            wanted = arrange(B, r, total, total, low=initial_size, allocation=allocation)
-            short = (sizes == supply.most) & (wanted > sizes)
-            if short.any():
-                reason = _used_up(classes[short])
+            short = classes[(sizes == supply.most) & (divide(B, r, total, total) > sizes)].tolist()
+            if short:
+                pools, are = ("pools of classes", "are") if len(short) > 1 else ("pool of class", "is")
+                reason = f"the {pools} {' and '.join(map(repr, short))} {are} used up"
                 break
-            sizes = supply.provide(partial(arrange, B, r, low=initial_size, allocation=allocation), total)
+            sizes = supply.provide(partial(divide, B, r), total)
     except KeyboardInterrupt:
         if not steps:
             raise
         reason = "the run was interrupted"
-    converged = _reaches(steps[-1], tolerance)
     extrapolation = None
     if steps[-1].r.all() and not converged:
         extrapolation = extrapolate(steps, tolerance, initial_size, allocation)
     return SampleSizes(classes, tolerance, converged, reason, steps, extrapolation)
 
 
-def _reaches(step: Step, tolerance: float) -> bool:
-    """Tell whether a bound that says something of every class is at most the tolerance."""
-    return step.epsilon <= tolerance and bool(step.r.all())
-
-
-def _check_source(
-    X: ArrayLike | Draw, y: ArrayLike, random: np.random.RandomState
-) -> tuple[NDArray[Any], Draw, Floats]:
-    """The classes, a callable that draws their rows, and how many rows each of them has."""
-    if callable(X):
-        draw, labels = X, column_or_1d(y)
-    else:
-        rows, labels = check_X_y(X, y, dtype=np.float64, ensure_all_finite=False)
-        names = names_of(X, rows.shape[1])
-        refuse_gaps(rows, names, "method='bound'", "method='curve', which takes them")
-        for name, column in zip(names, rows.T, strict=True):
-            refuse_infinite(name, column)
-        draw = _draw_from(rows, labels, random)
-    check_classification_targets(labels)
-    classes, counts = np.unique(labels, return_counts=True)
-    if classes.size < 2:
-        raise ValueError(f"y must hold at least two classes, got {classes.tolist()!r}.")
-    return classes, draw, np.full(classes.size, np.inf) if callable(X) else counts.astype(np.float64)
-
-
-def _draw_from(X: Floats, y: NDArray[Any], random: np.random.RandomState) -> Draw:
-    """Hand out the rows of a table, each once, in random order."""
-    left = {label: random.permutation(np.flatnonzero(y == label)) for label in np.unique(y).tolist()}
-
-    def draw(label: Any, n: int) -> tuple[Floats, NDArray[Any]]:
-        drawn, left[label] = np.split(left[label], [min(n, left[label].size)])
-        return X[drawn], y[drawn]
-
-    return draw
-
-
 class _Supply:
-    """Rows of each class in the order in which they came: first the test samples, then training rows.
+    """Rows of each class in random order, or in which a callable draws them: first `test_size` test samples.
 
-    Attributes
-    ----------
-    X_test, y_test : the test samples of all classes.
-    most : (n_classes,) training rows that each class has; infinite while no end is known.
+    `most` (n_classes,) are the training rows that each class has, infinite while no end is known.
     """
 
     def __init__(
-        self, draw: Draw, classes: NDArray[Any], pool: Floats, test_size: int, initial_size: int
+        self,
+        X: ArrayLike | Draw,
+        y: ArrayLike,
+        test_size: int,
+        initial_size: int,
+        random: np.random.RandomState,
     ) -> None:
-        self.classes = classes
-        self.most = pool - test_size
-        self._draw = draw
-        first: list[Floats] = []
-        needed = test_size + initial_size
-        for label in classes.tolist():
-            rows = self._ask(label, needed, first[0].shape[1] if first else None)
-            if len(rows) < needed:
+        if callable(X):
+            labels = column_or_1d(y)
+        else:
+            rows, labels = check_X_y(X, y, dtype=np.float64, ensure_all_finite=False)
+            names = names_of(X, rows.shape[1])
+            refuse_gaps(rows, names, "method='bound'", "method='curve', which takes them")
+            for name, column in zip(names, rows.T, strict=True):
+                refuse_infinite(name, column)
+        check_classification_targets(labels)
+        self.classes, counts = np.unique(labels, return_counts=True)
+        if self.classes.size < 2:
+            raise ValueError(f"y must hold at least two classes, got {self.classes.tolist()!r}.")
+        self._test_size = test_size
+        self._draw = X if callable(X) else None
+        if callable(X):
+            self.most = np.full(self.classes.size, np.inf)
+            self._rows = [np.empty((0, 0)) for _ in self.classes]
+        else:
+            self.most = counts.astype(np.float64) - test_size
+            self._rows = [rows[random.permutation(np.flatnonzero(labels == label))] for label in self.classes]
+        for a, label in enumerate(self.classes.tolist()):
+            self._fetch(a, initial_size)
+            if len(self._rows[a]) < test_size + initial_size:
                 raise ValueError(
-                    f"class {label!r} has {len(rows)} rows, fewer than initial_size + test_size = {needed}."
+                    f"class {label!r} has {len(self._rows[a])} rows, fewer than initial_size + test_size = "
+                    f"{test_size + initial_size}."
                 )
-            first.append(rows)
-        self._rows = [rows[test_size:] for rows in first]
-        self.X_test = np.concatenate([rows[:test_size] for rows in first])
-        self.y_test = np.repeat(classes, test_size)
+        self.X_test = np.concatenate([rows[:test_size] for rows in self._rows])
+        self.y_test = np.repeat(self.classes, test_size)
 
     def training(self, sizes: Integers) -> tuple[Floats, NDArray[Any]]:
         """The first rows of each class."""
-        parts = [rows[:n] for rows, n in zip(self._rows, sizes, strict=True)]
+        parts = [rows[self._test_size :][:n] for rows, n in zip(self._rows, sizes, strict=True)]
         return np.concatenate(parts), np.repeat(self.classes, sizes)
 
     def provide(self, arrangement: Callable[[int, Floats], Integers], total: int) -> Integers:
@@ -389,18 +357,17 @@ class _Supply:
         while True:
             most = np.minimum(self.most, total)
             sizes = arrangement(int(min(total, most.sum())), most)
-            missing = np.maximum(sizes - [len(rows) for rows in self._rows], 0)
-            for a in np.flatnonzero(missing):
-                rows = self._ask(self.classes.tolist()[a], int(missing[a]), self.X_test.shape[1])
-                self._rows[a] = np.concatenate([self._rows[a], rows])
-                if len(rows) < missing[a]:
-                    self.most[a] = len(self._rows[a])
+            for a, n in enumerate(sizes.tolist()):
+                self._fetch(a, n)
             if np.all(sizes <= self.most):
                 return sizes
 
-    def _ask(self, label: Any, n: int, n_features: int | None) -> Floats:
-        """Draw at most n rows of a class and check what comes."""
-        drawn = self._draw(label, n)
+    def _fetch(self, a: int, n: int) -> None:
+        """Draw rows until class `a` has n training rows, or has no more; check what comes."""
+        label, missing = self.classes.tolist()[a], self._test_size + n - len(self._rows[a])
+        if self._draw is None or missing <= 0:
+            return
+        drawn = self._draw(label, missing)
         try:
             given, labels = drawn
         except (TypeError, ValueError):
@@ -408,19 +375,23 @@ class _Supply:
                 f"the callable must return rows and their labels, got {type(drawn).__name__}."
             ) from None
         labels = column_or_1d(labels)
-        unknown = np.setdiff1d(labels, self.classes)
-        if unknown.size:
-            raise ValueError(f"the callable returned the class {unknown.tolist()[0]!r}, which is not in y.")
-        if np.any(labels != label):
-            raise ValueError(f"the callable returned other classes when it was asked for {label!r}.")
-        rows: Floats = check_array(given, dtype=np.float64, ensure_min_samples=0)
-        if len(rows) != len(labels) or len(rows) > n:
+        others = [other for other in labels.tolist() if other != label]
+        if others:
             raise ValueError(
-                f"the callable returned {len(rows)} rows and {len(labels)} labels when it was asked for {n}."
+                f"the callable returned the class {others[0]!r} when it was asked for {label!r}."
             )
-        if n_features is not None and rows.shape[1] != n_features:
-            raise ValueError(f"the callable returned {rows.shape[1]} variables after {n_features}.")
-        return rows
+        rows: Floats = check_array(given, dtype=np.float64, ensure_min_samples=0)
+        if len(rows) != len(labels) or len(rows) > missing:
+            raise ValueError(
+                f"the callable returned {len(rows)} rows and {len(labels)} labels when it was asked for "
+                f"{missing}."
+            )
+        known = next((part for part in self._rows if len(part)), rows)
+        if rows.shape[1] != known.shape[1]:
+            raise ValueError(f"the callable returned {rows.shape[1]} variables after {known.shape[1]}.")
+        self._rows[a] = np.concatenate([self._rows[a], rows]) if len(self._rows[a]) else rows
+        if len(rows) < missing:
+            self.most[a] = len(self._rows[a]) - self._test_size
 
 
 def _measure(
@@ -454,12 +425,8 @@ def _measure(
 def l1_bound(rows: Floats, x: Floats, h: Floats) -> float:
     """B n^(-2/(4+r)) of a class: the bound on the L1 error of its kernel density estimate.
 
-    Parameters
-    ----------
-    rows : (n, r) training rows of the class, on its relevant variables; without any, the estimate is flat,
-        has no bias and the noise of a share of n rows, n^(-1/2).
-    x : (n_samples, r) samples of the class, over which the integrals are averaged.
-    h : (n_samples, r) bandwidths at the samples.
+    The estimate is that of `rows` (n, r), the integrals are means over samples `x` (n_samples, r) with
+    bandwidths `h`. Without variables it is flat, has no bias and the noise of a share of n rows, n^(-1/2).
     """
     r = rows.shape[1]
     bias, noise = np.empty(len(x)), np.empty(len(x))
@@ -513,11 +480,10 @@ def shares(B: Floats, r: Integers, total: float, high: Floats, *, low: int, allo
 def extrapolate(
     steps: list[Step], tolerance: float, low: int, allocation: Allocation
 ) -> Extrapolation | None:
-    """Where a line through log epsilon over log N meets the tolerance.
+    """Where a line through log epsilon over log N meets the tolerance; None if there are too few steps.
 
-    The line goes through the steps with as many relevant variables as the last one, since epsilon jumps with
-    their number; None if there are too few. The interval is the hull of those of two lines, through all
-    these steps and through the later half of them: log epsilon bends a little, and one line would not know.
+    Steps with as many relevant variables as the last one count, since epsilon jumps with their number. The
+    interval is the hull of those of all steps and of their later half, since log epsilon bends a little.
     """
     steps = [step for step in steps if np.array_equal(step.r, steps[-1].r)]
     if len(steps) < _FEWEST_STEPS:
@@ -561,10 +527,3 @@ def _meeting(x: Floats, z: Floats) -> tuple[float, float, float]:
     low = constant / (mean * slope + root) if constant > 0.0 else -math.inf
     high = (mean * slope + root) / square if square > 0.0 else math.inf
     return center + mean / slope, center + low, center + high
-
-
-def _used_up(labels: NDArray[Any]) -> str:
-    named = " and ".join(repr(label) for label in labels.tolist())
-    if labels.size == 1:
-        return f"the pool of class {named} is used up"
-    return f"the pools of classes {named} are used up"

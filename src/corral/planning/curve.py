@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TIMES = (2, 4)
 
 # Beyond so many times the rows there are no number is told: four sizes do not know it.
-FARTHEST = 100
+_FARTHEST = 100
 
 
 class Needed(NamedTuple):
@@ -55,12 +55,7 @@ class Needed(NamedTuple):
             return "enough"
         if math.isinf(self.rows.value):
             return "never"
-        return "far" if self.rows.value > FARTHEST * n_rows else "more"
-
-    @property
-    def chance_in_words(self) -> str:
-        """The probability that some number of rows will do."""
-        return f"the chance that some number does is {self.probability:.0%}"
+        return "far" if self.rows.value > _FARTHEST * n_rows else "more"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,16 +101,15 @@ class LearningCurve:
     measured: Curve
 
     @cached_property
-    def _accuracy(self) -> PowerLaw:
-        return self.measured.accuracy_law()
-
-    @cached_property
     def _log_loss(self) -> PowerLaw:
         return self.measured.log_loss_law()
 
     @cached_property
-    def _recalls(self) -> list[PowerLaw | None]:
-        return [self.measured.recall_law(y) for y in range(self.classes.size)]
+    def _laws(self) -> dict[Any, PowerLaw]:
+        """How errors fall: those of all classes (None), and those of each class that has rows."""
+        recalls = {label: self.measured.recall_law(y) for y, label in enumerate(self.classes.tolist())}
+        known = {label: law for label, law in recalls.items() if law is not None}
+        return {None: self.measured.accuracy_law(), **known}
 
     @classmethod
     def from_estimator(
@@ -164,7 +158,7 @@ class LearningCurve:
 
     def accuracy(self, n_rows: float) -> Estimate:
         """Estimate the accuracy with so many rows of all classes; `math.inf` asks for the limit."""
-        return _turned(self._accuracy.loss(self._times(n_rows)))
+        return self._laws[None].loss(self._times(n_rows)).complement
 
     def log_loss(self, n_rows: float) -> Estimate:
         """Estimate the log loss with so many rows of all classes; `math.inf` asks for the limit."""
@@ -175,10 +169,9 @@ class LearningCurve:
         labels = self.classes.tolist()
         if label not in labels:
             raise ValueError(f"label must be one of {labels}, got {label!r}.")
-        law = self._recalls[labels.index(label)]
-        if law is None:
+        if label not in self._laws:
             raise ValueError(f"class {label!r} has no rows to learn from.")
-        return _turned(law.loss(self._times(n_rows)))
+        return self._laws[label].loss(self._times(n_rows)).complement
 
     def _times(self, n_rows: float) -> float:
         n_rows = check_number("n_rows", n_rows, 0.0, math.inf, inclusive=True)
@@ -191,15 +184,13 @@ class LearningCurve:
         """Rows that the goal takes (`Needed`): for the accuracy, then for the recall of each class."""
         if self.goal is None:
             return []
-        laws = [(None, self._accuracy), *zip(self.classes.tolist(), self._recalls, strict=True)]
         needed = []
-        for label, law in laws:
-            if law is not None:
-                times, probability = law.times_needed(1.0 - self.goal)
-                rows = Estimate(*(self.measured.n_rows * each for each in times))
-                class_rows = np.zeros(self.sizes.size)  # a class without rows stays without
-                class_rows[self.sizes > 0] = self.sizes[self.sizes > 0] / self.n_rows * rows.value
-                needed.append(Needed(label, rows, class_rows, probability))
+        for label, law in self._laws.items():
+            times, probability = law.times_needed(1.0 - self.goal)
+            rows = Estimate(*(self.measured.n_rows * each for each in times))
+            class_rows = np.zeros(self.sizes.size)  # a class without rows stays without
+            class_rows[self.sizes > 0] = self.sizes[self.sizes > 0] / self.n_rows * rows.value
+            needed.append(Needed(label, rows, class_rows, probability))
         return needed
 
     @property
@@ -219,25 +210,6 @@ class LearningCurve:
             whole["recall", label] = recalls
         return pd.DataFrame(whole)
 
-    def __repr__(self) -> str:
-        begins = "where the curve begins" if self.measured.n_rows == self.n_rows else "not measured"
-        lines = [
-            f"LearningCurve: accuracy {self.measured.accuracies[0]:.3f} by leave-one-out with "
-            f"{in_rows(self.measured.n_rows)} rows",
-            *(
-                f"  with {in_rows(times * self.n_rows)} rows ({known}): accuracy "
-                f"{number_in_words(self.accuracy(times * self.n_rows))}, "
-                f"log loss {number_in_words(self.log_loss(times * self.n_rows))}"
-                for times, known in (
-                    (1, begins),
-                    *((more, "not measured") for more in (*TIMES, math.inf)),
-                )
-            ),
-            *self._describe_classes(),
-            *(f"  {sentence}" for sentence in self.needs_in_words()),
-        ]
-        return "\n".join(lines)
-
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Write what more rows would bring as a table.
 
@@ -245,41 +217,38 @@ class LearningCurve:
         -------
         heads : list of str
         lines : list of list of str
-            Accuracy, log loss and recalls, measured by leave-one-out with the rows there are, else
-            extrapolated, with 90 % intervals.
+            Accuracy, log loss and recalls: measured by leave-one-out, and by the curve with the rows there
+            are and with more, with 90 % intervals.
         """
-        sizes = [times * self.n_rows for times in (*TIMES, math.inf)]
-        heads = ["", f"{in_rows(self.measured.n_rows)} rows", *(f"{in_rows(n)} rows" for n in sizes)]
-        scores: list[tuple[str, Floats, Callable[[float], Estimate]]] = [
-            ("accuracy", self.measured.accuracies, self.accuracy),
-            ("log loss", self.measured.mean_log_losses, self.log_loss),
+        sizes = [times * self.n_rows for times in (1, *TIMES, math.inf)]
+        measured = self.measured
+        scores: list[tuple[str, float, Callable[[float], Estimate]]] = [
+            ("accuracy", measured.accuracies[0], self.accuracy),
+            ("log loss", measured.mean_log_losses[0], self.log_loss),
         ]
-        for label, law, recalls in zip(
-            self.classes.tolist(), self._recalls, self.measured.recalls.T, strict=True
-        ):
-            if law is not None:
-                scores.append((f"recall of {label}", recalls, partial(self.recall, label)))
+        for label, recall in zip(self.classes.tolist(), measured.recalls[0], strict=True):
+            if label in self._laws:
+                scores.append((f"recall of {label}", recall, partial(self.recall, label)))
+        heads = ["", f"measured with {in_rows(measured.n_rows)} rows", *(f"{in_rows(n)} rows" for n in sizes)]
         lines = [
-            [name, f"{measured[0]:.3f}", *(number_in_words(estimate(n)) for n in sizes)]
-            for name, measured, estimate in scores
+            [name, f"{known:.3f}", *(str(estimate(n)) for n in sizes)] for name, known, estimate in scores
         ]
         return heads, lines
 
+    def __repr__(self) -> str:
+        heads, lines = self.table()
+        said = [
+            f"LearningCurve: accuracy {self.measured.accuracies[0]:.3f} by leave-one-out with "
+            f"{in_rows(self.measured.n_rows)} rows"
+        ]
+        for name, _, *estimates in lines:
+            by_size = zip(estimates, heads[2:], strict=True)
+            said.append(f"  {name}: " + ", ".join(f"{each} with {rows}" for each, rows in by_size))
+        return "\n".join([*said, *(f"  {sentence}" for sentence in self.needs_in_words())])
+
     def _repr_html_(self) -> str:
         """Show in notebooks what more rows would bring, as a table, and what the goal takes."""
-        said = "Measured by leave-one-out with the rows there are, else extrapolated, with 90 % intervals."
-        return html_table(*self.table()) + html_lines([said, *self.needs_in_words()])
-
-    def _describe_classes(self) -> Iterator[str]:
-        for label, size, law in zip(self.classes.tolist(), self.sizes, self._recalls, strict=True):
-            if law is None:
-                yield f"  class {label!r}: no rows"
-                continue
-            recalls = [
-                f"{number_in_words(self.recall(label, n))} with {in_rows(n)}"
-                for n in (times * self.n_rows for times in (*TIMES, math.inf))
-            ]
-            yield f"  class {label!r}, {in_rows(size)} rows: recall {', '.join(recalls)} rows in all"
+        return html_table(*self.table()) + html_lines(self.needs_in_words())
 
     def needs_in_words(self) -> list[str]:
         """Say how many rows the goal takes.
@@ -289,39 +258,27 @@ class LearningCurve:
         sentences : list of str
             One for the accuracy and one for the recall of each class; none without a goal.
         """
-        return [f"{self._goal_in_words(need)}: {self._need_in_words(need)}" for need in self.needed]
-
-    def _goal_in_words(self, need: Needed) -> str:
-        return (
-            f"accuracy {self.goal:g}"
+        return [
+            f"accuracy {self.goal:g}: {self._need_in_words(need)}"
             if need.label is None
-            else f"recall {self.goal:g} of class {need.label!r}"
-        )
+            else f"recall {self.goal:g} of class {need.label!r}: {self._need_in_words(need)}"
+            for need in self.needed
+        ]
 
     def _need_in_words(self, need: Needed) -> str:
         match need.outcome(self.n_rows):
             case "enough":
                 return "the rows there are probably suffice"
             case "never":
-                return f"probably no number of rows will do; {need.chance_in_words}"
+                chance = f"the chance that some number does is {need.probability:.0%}"
+                return f"probably no number of rows will do; {chance}"
             case "far":
-                return f"more than {in_rows(FARTHEST * self.n_rows)} rows, if any number will do"
+                return f"more than {in_rows(_FARTHEST * self.n_rows)} rows, if any number will do"
         parts = ", ".join(
             f"{name!r} {in_rows(n)}" for name, n in zip(self.classes.tolist(), need.class_rows, strict=True)
         )
         low, high = (in_rows(max(end, self.n_rows)) for end in (need.rows.low, need.rows.high))
-        more = in_rows(need.rows.value - self.n_rows)
         return (
-            f"about {in_rows(need.rows.value)} rows in all ({parts}), {more} more than now, {LEVEL:.0%} "
-            f"interval {low} to {high}"
+            f"about {in_rows(need.rows.value)} rows in all ({parts}), "
+            f"{in_rows(need.rows.value - self.n_rows)} more than now, {LEVEL:.0%} interval {low} to {high}"
         )
-
-
-def _turned(loss: Estimate) -> Estimate:
-    """What is right, from what is wrong."""
-    return Estimate(1.0 - loss.value, 1.0 - loss.high, 1.0 - loss.low)
-
-
-def number_in_words(found: Estimate) -> str:
-    """A number and its interval."""
-    return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"

@@ -124,6 +124,7 @@ def estimate_sample_sizes(
     See Also
     --------
     SampleSizeDisplay : Draws the result.
+    LearningCurve : The result of the curve, with an example.
 
     Notes
     -----
@@ -146,12 +147,6 @@ def estimate_sample_sizes(
       class 1: 92 rows, 2 relevant variables
       class 2: 88 rows, 2 relevant variables
 
-    What would more rows bring?
-
-    >>> curve = estimate_sample_sizes(X[::8], y[::8], method="curve", goal=0.9, random_state=0)
-    >>> round(curve.accuracy(400).value, 1)
-    0.8
-
     New rows from a simulation instead of a fixed table:
 
     >>> import numpy as np
@@ -165,43 +160,26 @@ def estimate_sample_sizes(
     True
     """
     check_choice("method", method, ("bound", "curve"))
-    needed: dict[str, Any] = {
-        "tolerance": tolerance,
-        "initial_size": initial_size,
-        "test_size": test_size,
-        "step": step,
-    }
-    optional: dict[str, Any] = {"allocation": allocation, "empty": empty, "max_steps": max_steps}
-    given = {name: value for name, value in (needed | optional).items() if value is not None}
-    if method == "curve":
-        if given:
-            raise ValueError(f"{next(iter(given))} belongs to method='bound', got method='curve'.")
-        return _draw_curve(X, y, goal, groups, estimator, check_random_state(random_state))
-    if goal is not None:
-        raise ValueError(f"goal belongs to method='curve', got method='bound' and goal={goal!r}.")
-    if groups is not None:
-        raise ValueError("groups belong to method='curve', got method='bound'.")
-    missing = [name for name in needed if name not in given]
-    if missing:
-        raise ValueError(f"method='bound' needs {', '.join(missing)}.")
-    return run_algorithm(X, y, **given, estimator=estimator, random_state=random_state)
-
-
-def _draw_curve(
-    X: Any,
-    y: ArrayLike,
-    goal: float | None,
-    groups: ArrayLike | None,
-    estimator: Any,
-    random: np.random.RandomState,
-) -> LearningCurve:
-    """Fit a pool, which checks the rows, and measure its curve."""
+    needed = {"tolerance": tolerance, "initial_size": initial_size, "test_size": test_size, "step": step}
+    optional = {"allocation": allocation, "empty": empty, "max_steps": max_steps}
+    given: dict[str, Any] = {name: value for name, value in (needed | optional).items() if value is not None}
+    if method == "bound":
+        if goal is not None:
+            raise ValueError(f"goal belongs to method='curve', got method='bound' and goal={goal!r}.")
+        if groups is not None:
+            raise ValueError("groups belong to method='curve', got method='bound'.")
+        missing = [name for name in needed if name not in given]
+        if missing:
+            raise ValueError(f"method='bound' needs {', '.join(missing)}.")
+        return run_algorithm(X, y, **given, estimator=estimator, random_state=random_state)
+    if given:
+        raise ValueError(f"{next(iter(given))} belongs to method='bound', got method='curve'.")
     if callable(X):
         raise ValueError("method='curve' needs a table of rows, got a callable.")
     if estimator is None:
         estimator = CorralClassifier()
     if not isinstance(estimator, CorralClassifier):
         raise ValueError(f"estimator must be a CorralClassifier for method='curve', got {estimator!r}.")
-    seeded = clone(estimator).set_params(random_state=random.randint(2**31 - 1))
-    fitted = seeded.fit(X, y, groups=groups)
+    random = check_random_state(random_state)
+    fitted = clone(estimator).set_params(random_state=random.randint(2**31 - 1)).fit(X, y, groups=groups)
     return LearningCurve.from_estimator(fitted, goal=goal, random_state=random)

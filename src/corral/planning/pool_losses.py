@@ -56,10 +56,8 @@ class Curve:
 
     Attributes
     ----------
-    times : (n_sizes,) fractions of the rows that are read.
-    n_rows : how many rows are read.
-    codes : (n_points,) right classes.
-    weights : (n_points,) that sum to 1, in each class to its prior.
+    times, n_rows : (n_sizes,) fractions of the rows that are read, and how many these are.
+    codes, weights : (n_points,) right classes, and weights that sum to 1, in each class to its prior.
     units : (n_points,) numbers of units; points of one are predicted without each other, and not independent.
     proba : (n_sizes, n_points, n_classes) probabilities by leave-one-out.
     """
@@ -99,12 +97,11 @@ class Curve:
     @property
     def recalls(self) -> Floats:
         """(n_sizes, n_classes) shares of each class that get its label, NaN for a class without rows."""
-        n_classes = self.proba.shape[2]
-        totals = np.bincount(self.codes, self.weights, minlength=n_classes)
-        recalls = np.full((self.times.size, n_classes), np.nan)
-        for y in np.flatnonzero(totals > 0.0):
+        recalls = np.full((self.times.size, self.proba.shape[2]), np.nan)
+        for y in np.unique(self.codes):
             of_class = np.where(self.codes == y, self.weights, 0.0)
-            recalls[:, y] = 1.0 - self.errors @ of_class / totals[y]
+            if of_class.any():
+                recalls[:, y] = 1.0 - self.errors @ of_class / of_class.sum()
         return recalls
 
     @property
@@ -114,11 +111,10 @@ class Curve:
         return rows
 
     def accuracy_law(self) -> PowerLaw:
-        """How the share of errors falls.
+        """How the share of errors falls: part of it is counted, part expected from calibrated probabilities.
 
-        Part of it is counted, and part expected from the probabilities of the labels, which are calibrated:
-        that varies less than the count, and is most of it where rows are few. Few rows are also drawn towards
-        the errors that tables usually have, unless they seem to say nothing of the classes.
+        The latter varies less, and is most of it where rows are few. Few rows are also shrunk towards the
+        errors that tables usually have, unless they seem to say nothing of the classes.
         """
         counted = self.n_rows / (self.n_rows + _ROWS_TO_COUNT)
         errors = counted * self.errors + (1.0 - counted) * (1.0 - self.proba.max(axis=2))
@@ -176,13 +172,8 @@ def learn_curve(
 ) -> Curve:
     """Predict rows by all others, and by those of their half, quarter and eighth.
 
-    Parameters
-    ----------
-    data : the rows; those that share a unit stay together.
-    prior : (n_classes,)
-    random : divides the rows, and chooses some of them where there are many.
-    computation : threads and progress.
-    empirical : whether the prior was estimated from the rows.
+    Rows that share a unit stay together. `random` divides the rows, and subsamples them where there are many;
+    `empirical` says that the prior was estimated from the rows.
     """
     whole = RowsInUnits.learn(data, ())
     rows = whole.take(proportional_subsample(data, whole.rank, CURVE_ROWS, random))

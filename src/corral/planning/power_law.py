@@ -66,41 +66,31 @@ _N_LEVELS, _N_SHARES, _N_RATES = 41, 41, 31
 
 
 class Chance(NamedTuple):
-    """What rows are worth beside guessing by the classes' shares.
-
-    Attributes
-    ----------
-    probability : that they say nothing of the classes.
-    gap : by how much the loss exceeds that of guessing.
-    """
+    """The probability that rows say nothing of the classes, and the gap between their loss and guessing's."""
 
     probability: float
     gap: float
 
 
 class Estimate(NamedTuple):
-    """A number with its 90 % interval.
-
-    Attributes
-    ----------
-    value : median of what is probable.
-    low, high : ends of the interval.
-    """
+    """A number, the median of what is probable, with its 90 % interval from `low` to `high`."""
 
     value: float
     low: float
     high: float
 
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+    @property
+    def complement(self) -> Estimate:
+        """The share of what is right, from that of what is wrong."""
+        return Estimate(1.0 - self.value, 1.0 - self.high, 1.0 - self.low)
+
 
 @dataclass(frozen=True, eq=False)
 class PowerLaw:
-    """What is known of a learning curve.
-
-    Attributes
-    ----------
-    level, share, rate : (n_points,) D, u and c on a grid.
-    weights : (n_points,) their posterior probabilities.
-    """
+    """A learning curve: D, u and c on a grid (n_points,), and their posterior probabilities `weights`."""
 
     level: Floats
     share: Floats
@@ -109,57 +99,19 @@ class PowerLaw:
 
     @classmethod
     def fit(
-        cls,
-        levels: Floats,
-        times: Floats,
-        rises: Floats,
-        covariance: Floats,
-        chance: Chance,
+        cls, levels: Floats, times: Floats, rises: Floats, covariance: Floats, chance: Chance
     ) -> PowerLaw:
-        """Tabulate the posterior.
+        """Tabulate the posterior, given equally probable levels.
 
-        Parameters
-        ----------
-        levels : equally probable values of the loss at the rows there are.
-        times : (n_sizes,) fractions of the rows.
-        rises : (n_sizes,) by how much the mean loss is higher with these.
-        covariance : (n_sizes, n_sizes) of the rises.
-        chance : whether the rows say anything of the classes.
+        The mean loss `rises` (n_sizes,) where rows are predicted by fractions of the rows, `times`.
         """
-        falls = ((1.0 - chance.probability, math.inf), (chance.probability, max(chance.gap, 0.0)))
+        limits = ((1.0 - chance.probability, math.inf), (chance.probability, max(chance.gap, 0.0)))
         parts = [
-            (probability, cls._tabulate(levels, times, rises, covariance, most))
-            for probability, most in falls
+            _tabulate(levels, times, rises, covariance, most) * [[1.0], [1.0], [1.0], [probability]]
+            for probability, most in limits
             if probability > 0.0
         ]
-        return cls(
-            np.concatenate([law.level for _, law in parts]),
-            np.concatenate([law.share for _, law in parts]),
-            np.concatenate([law.rate for _, law in parts]),
-            np.concatenate([part * law.weights for part, law in parts]),
-        )
-
-    @classmethod
-    def _tabulate(
-        cls, levels: Floats, times: Floats, rises: Floats, covariance: Floats, gap: float
-    ) -> PowerLaw:
-        """Tabulate the posterior of laws that fall by at most `gap`."""
-        rates = _RATE * np.exp(_RATE_DEVIATION * np.linspace(-3.0, 3.0, _N_RATES))
-        shares = (np.arange(_N_SHARES) + 0.5) / _N_SHARES
-        level, share, rate = (axis.ravel() for axis in np.meshgrid(levels, shares, rates, indexing="ij"))
-        log_weights = -0.5 * (np.log(rate / _RATE) / _RATE_DEVIATION) ** 2 + _SHARE_POWER * np.log(share)
-        share = share * np.minimum(gap / np.maximum(level, 1e-300), 1.0)
-        if times.size:
-            expected = (level * share)[:, np.newaxis] * (times ** -rate[:, np.newaxis] - 1.0)
-            misfit = _MISFIT * np.maximum(rises, 0.0) * -np.log2(times)
-            whole = covariance + np.outer(misfit, misfit) * np.eye(times.size)
-            residual = np.linalg.solve(np.linalg.cholesky(whole), (expected - rises).T)
-            log_weights = log_weights - 0.5 * (residual**2).sum(axis=0)
-        # The rises have no say in the level: its values stay equally probable.
-        by_level = log_weights.reshape(len(levels), -1)
-        weights = np.exp(by_level - by_level.max(axis=1, keepdims=True))
-        weights /= weights.sum(axis=1, keepdims=True) * len(levels)
-        return cls(level, share, rate, weights.ravel())
+        return cls(*np.concatenate(parts, axis=1))
 
     def loss(self, times: float) -> Estimate:
         """Estimate the loss at so many times the rows there are; `math.inf` asks for the limit."""
@@ -186,14 +138,31 @@ class PowerLaw:
         return Estimate(value, low, high)
 
 
+def _tabulate(levels: Floats, times: Floats, rises: Floats, covariance: Floats, gap: float) -> Floats:
+    """D, u, c and their posterior probabilities (4, n_points), of laws that fall by at most `gap`."""
+    rates = _RATE * np.exp(_RATE_DEVIATION * np.linspace(-3.0, 3.0, _N_RATES))
+    shares = (np.arange(_N_SHARES) + 0.5) / _N_SHARES
+    level, share, rate = (axis.ravel() for axis in np.meshgrid(levels, shares, rates, indexing="ij"))
+    log_weights = -0.5 * (np.log(rate / _RATE) / _RATE_DEVIATION) ** 2 + _SHARE_POWER * np.log(share)
+    share = share * np.minimum(gap / np.maximum(level, 1e-300), 1.0)
+    if times.size:
+        expected = (level * share)[:, np.newaxis] * (times ** -rate[:, np.newaxis] - 1.0)
+        misfit = _MISFIT * np.maximum(rises, 0.0) * -np.log2(times)
+        whole = covariance + np.outer(misfit, misfit) * np.eye(times.size)
+        residual = np.linalg.solve(np.linalg.cholesky(whole), (expected - rises).T)
+        log_weights = log_weights - 0.5 * (residual**2).sum(axis=0)
+    # The rises have no say in the level: its values stay equally probable.
+    by_level = log_weights.reshape(len(levels), -1)
+    weights = np.exp(by_level - by_level.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True) * len(levels)
+    return np.stack([level, share, rate, weights.ravel()])
+
+
 def probability_of_nothing(surplus: float, error: float, entropy: float) -> float:
     """Probability that rows say nothing of the classes.
 
-    Parameters
-    ----------
-    surplus : of their log loss over the entropy, which guessing by the classes' shares has.
-    error : standard error of the surplus.
-    entropy : of the shares.
+    The `surplus`, which has a standard error, is that of their log loss over the `entropy` of the classes'
+    shares, the log loss of guessing by them.
     """
     error = max(error, 1e-9)
     if entropy <= 0.0:  # one class: there is nothing to say
@@ -217,8 +186,7 @@ def fit_share(
 
     Parameters
     ----------
-    losses : (n_sizes, n_points) with all rows first, then with fractions of them.
-    times : (n_sizes,) these fractions, 1 first.
+    losses : (n_sizes, n_points) with all rows first, then with fractions of them, `times` (n_sizes,).
     weights : (n_points,) that sum to 1.
     units : (n_points,) numbers of units: points of one are alike, and only units are independent.
     chance : whether the rows say anything of the classes.
