@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 import paper_oracle
 from conformal import conformal_oracle
 from corral import CorralClassifier, RodeoClassifier, load_model, save_model
-from corral.conformal.missing_values import MissingEffects, draw_removals, learn_changes
+from corral.conformal.missing_values import draw_removals, expected_changes, learn_changes
 from corral.conformal.outlyingness import Columns, ColumnValues
 from corral.conformal.typicality import Shares, shares_of_members, weigh_points, with_least_share
 from corral.data.dataset import LabelledRows, TrainingRows
@@ -830,7 +830,7 @@ def test_changes_by_missing_values_are_found_again():
     found = learn_changes(difference, removed, codes, np.ones(rows.size), 2, used)
     assert_allclose(found, changes, atol=0.05)
     missing = np.array([[True, True, False, False, False, True], [True] * 6])
-    expected = MissingEffects(found, 2.0 * found, used).expected(missing)
+    expected = expected_changes(missing, used, np.array([found, 2.0 * found]))
     assert_allclose(expected.likeness, [[3.0, 1.0], [6.0, 4.0]], atol=0.1)
     assert_array_equal(expected.odds, 2.0 * expected.likeness)
     assert_allclose(expected.present, [0.6, 0.2])
