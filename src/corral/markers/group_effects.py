@@ -132,6 +132,8 @@ def effects_of_groups(
             np.bincount(cell, each, n_classes * n_groups).reshape(n_classes, n_groups) for each in (None, w)
         )
         totals, squares = (np.bincount(codes[present], each, n_classes) for each in (w, w**2))
+        # `largest_design_effect` of all classes at once, less 1. The design effect follows from it and from a
+        # correlation that classes can share, whereas `data.weights.design_effect` has residuals of one mean.
         sums = (cell_weights**2).sum(axis=1)
         excess = np.divide(sums, squares, out=np.ones(n_classes), where=squares > 0.0) - 1.0
         excess = np.maximum(excess, 0.0)
