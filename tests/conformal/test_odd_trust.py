@@ -154,13 +154,6 @@ def test_a_level_that_no_training_row_has_counts_as_missing():
     assert_array_equal(found[0], found[1])
 
 
-def test_same_bits_with_two_threads():
-    samples = np.vstack([X[:5] + 0.1, FAR])
-    one, two = (CorralClassifier(random_state=0, n_jobs=n).fit(X, Y).assess(samples) for n in (1, 2))
-    for a, b in zip(one, two, strict=True):
-        assert_array_equal(a, b)
-
-
 @pytest.mark.parametrize("method", ["typicality", "is_novel", "predict_set", "assess", "explain"])
 def test_samples_that_cannot_be_judged_get_one_sentence(method):
     ask = getattr(KINDS["class"].fit(X, Y), method)

@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 import paper_oracle
 from conformal import conformal_oracle
 from corral import CorralClassifier, RodeoClassifier, load_model, save_model
-from corral.conformal.missing_values import MissingEffects, draw_removals, learn_changes
+from corral.conformal.missing_values import draw_removals, expected_changes, learn_changes
 from corral.conformal.outlyingness import Columns, ColumnValues
 from corral.conformal.typicality import Shares, shares_of_members, weigh_points, with_least_share
 from corral.data.dataset import LabelledRows, TrainingRows
@@ -441,9 +441,6 @@ def test_gaps_compare_with_rows_of_the_same_variables(name, iris, models):
     far[:, 0] += 20.0
     assert model.is_novel(far)[known].all()
     assert_array_equal(model.is_novel(far)[~known], model.is_novel(holes)[~known])
-    nothing = np.full((1, 4), np.nan)
-    assert not model.is_novel(nothing)[0]
-    assert_array_equal(model.typicality(nothing), [[1.0, 1.0, 1.0]])
 
 
 def wide_table(rng, n, centers):
@@ -496,18 +493,6 @@ def test_values_of_a_column_that_was_empty_in_training_are_said_to_count_for_not
         model.predict(new.assign(e=1.0))
 
 
-@pytest.mark.parametrize("name", ["pool", "class"])
-def test_without_a_column_nearly_as_if_it_were_not_there(name, iris, models):
-    X, y, X_new, _ = iris
-    fewer = clone(KINDS[name]).fit(X[:, 1:], y)
-    holes = X_new.copy()
-    holes[:, 0] = np.nan
-    found, expected = models[name].assess(holes), fewer.assess(X_new[:, 1:])
-    assert np.abs(found.novelty - expected.novelty).mean() < 0.1
-    rows, label = np.arange(75), expected.proba.argmax(axis=1)
-    assert np.abs(found.typicality[rows, label] - expected.typicality[rows, label]).mean() < 0.08
-
-
 def test_a_row_has_the_same_numbers_alone_and_among_others(fitted, iris):
     X_new = iris[2].copy()
     X_new[::5, 1] = np.nan
@@ -546,6 +531,10 @@ def test_tables_with_gaps_and_levels(name):
     sets = model.predict_set(new, 0.9)
     codes = np.searchsorted(model.classes_, y_new)
     assert sets[np.arange(60), codes].mean() >= 0.8
+    nothing = new.iloc[:1].reindex([-1])  # a row without values is as typical as any
+    assert_array_equal(model.typicality(nothing), [[1.0, 1.0]])
+    assert model.predict_set(nothing).all()
+    assert not model.is_novel(nothing).any()
 
 
 def test_calibration_rows_stand_for_all_rows_of_their_class():
@@ -653,7 +642,9 @@ def test_decisions_have_the_least_expected_cost(iris):
     frame = pd.DataFrame(costs, names, names)
     assert model.decide(X_new, frame.iloc[::-1, [1, 2, 0]]).tolist() == expected
     assert model.decide(X_new, frame.T.to_dict()).tolist() == expected
-    assert model.decide(X_new, 1.0 - np.eye(3)).tolist() == model.predict(X_new).tolist()
+    gains = -np.eye(3)  # a right label is worth 1
+    for same in (1.0 - np.eye(3), gains, 1.79e308 * gains):
+        assert model.decide(X_new, same).tolist() == model.predict(X_new).tolist()
 
 
 def test_no_decision_where_it_costs_less(iris, models):
@@ -663,6 +654,8 @@ def test_no_decision_where_it_costs_less(iris, models):
     assert [label is None for label in decided] == (~certain).tolist()
     assert decided[certain].tolist() == model.predict(X_new)[certain].tolist()
     assert None in model.decide(X_new, 1.0 - np.eye(3), reject_cost=-1.0)
+    assert all(label is None for label in model.decide(X_new, -np.eye(3), reject_cost=-1.5))
+    assert_array_equal(model.decide(X_new, -np.eye(3), reject_cost=1e308), model.predict(X_new))
 
 
 @pytest.mark.parametrize(
@@ -696,15 +689,6 @@ def test_bad_costs_get_one_sentence(costs, said, iris, models):
 def test_bad_costs_of_no_decision_get_one_sentence(cost, iris, models):
     with pytest.raises(ValueError, match=r"^reject_cost must be a finite number, got .*\.$"):
         models["class"].decide(iris[2], np.zeros((3, 3)), reject_cost=cost)
-
-
-def test_decisions_with_gains_and_with_the_largest_costs(iris, models):
-    model = models["class"]
-    gains = -np.eye(3)  # a right label is worth 1
-    assert_array_equal(model.decide(iris[2], gains), model.predict(iris[2]))
-    assert_array_equal(model.decide(iris[2], 1.79e308 * gains), model.predict(iris[2]))
-    assert all(label is None for label in model.decide(iris[2], gains, reject_cost=-1.5))
-    assert_array_equal(model.decide(iris[2], gains, reject_cost=1e308), model.predict(iris[2]))
 
 
 # ------------------------------------------------------------------------------------------ collections
@@ -830,20 +814,8 @@ def test_changes_by_missing_values_are_found_again():
     found = learn_changes(difference, removed, codes, np.ones(rows.size), 2, used)
     assert_allclose(found, changes, atol=0.05)
     missing = np.array([[True, True, False, False, False, True], [True] * 6])
-    expected = MissingEffects(found, 2.0 * found, used).expected(missing)
+    expected = expected_changes(missing, used, np.array([found, 2.0 * found]))
     assert_allclose(expected.likeness, [[3.0, 1.0], [6.0, 4.0]], atol=0.1)
     assert_array_equal(expected.odds, 2.0 * expected.likeness)
     assert_allclose(expected.present, [0.6, 0.2])
     assert_array_equal(expected.has_none, [False, True])
-
-
-def test_a_row_without_values_is_as_typical_as_any():
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"a": rng.normal(size=90), "b": rng.choice(["x", "y", "z"], 90)})
-    y = np.repeat(["p", "q", "r"], [50, 30, 10])
-    frame.loc[y == "q", "a"] += 1.0
-    classifier = CorralClassifier(random_state=0).fit(frame, y)
-    nothing = frame.iloc[:1].reindex([-1])
-    assert_array_equal(classifier.typicality(nothing), [[1.0, 1.0, 1.0]])
-    assert classifier.predict_set(nothing).all()
-    assert not classifier.is_novel(nothing).any()

@@ -302,32 +302,6 @@ def test_contributions_are_means_over_all_orders(d):
     assert_allclose(found.sum(axis=1), v[:, -1] - v[:, 0], atol=1e-12)
 
 
-def test_a_dummy_contributes_nothing_and_twins_the_same():
-    d = 6
-    coalitions, _ = random_game(d)
-    members = coalitions.members.astype(float)
-    # Nothing depends on variable 2; 0 and 1 count alike; all others interact.
-    v = np.sin(members[:, 0] + members[:, 1] + 3.0 * members[:, 3] * members[:, 4] - members[:, 5])[
-        np.newaxis
-    ]
-    found, _ = coalitions.contributions(v)
-    assert_allclose(found[0, 2], 0.0, atol=1e-15)
-    assert_allclose(found[0, 0], found[0, 1], rtol=1e-12)
-    other, _ = coalitions.contributions(v**2)
-    assert_allclose(coalitions.contributions(v + 2.0 * v**2)[0], found + 2.0 * other, rtol=1e-12, atol=1e-14)
-
-
-def test_equal_columns_share_their_evidence_and_unused_ones_have_none():
-    X, y = three_classes(d=3)
-    model = fit_quietly(RodeoClassifier(bandwidth="class"), np.column_stack([X, X[:, 0]]), y)
-    found = model.explain(np.column_stack([X, X[:, 0]])).evidence
-    assert_allclose(found[:, 0], found[:, 3], rtol=1e-9, atol=1e-12)
-    selected = RodeoClassifier(features="selected", cutpoint=-0.9).fit(*three_classes(d=12))
-    unused = ~selected.relevant_.any(axis=0)
-    assert unused.any()
-    assert_array_equal(selected.explain(three_classes(d=12)[0]).evidence[:, unused], 0.0)
-
-
 def test_pairs_of_orders_are_exact_where_two_variables_interact():
     d = 14
     random = np.random.RandomState(0)

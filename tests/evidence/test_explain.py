@@ -158,28 +158,7 @@ def test_explanation_agrees_with_the_predictions(fitted, rows):
     assert explanation.feature_names == ["x0", "x1", "x2", "x3"]  # columns without names are numbered
 
 
-@pytest.mark.parametrize("bandwidth", ["local", "class"])
-def test_the_strongest_variable_is_the_one_that_tells_the_classes_apart(bandwidth):
-    random = np.random.RandomState(0)
-    y = np.repeat([0, 1], 100)
-    X = random.uniform(size=(200, 4))
-    X[:, 2] = random.normal(y, 0.1)
-    explanation = fit_quietly(RodeoClassifier(bandwidth=bandwidth), X, y).explain(X[::20])
-    assert_array_equal(np.abs(explanation.evidence).argmax(axis=1), 2)
-    assert (explanation.evidence[:, 2] > 0.0).all()  # for the label, not against it
-
-
 # ---------------------------------------------------------------------------------- rows and classes
-
-
-def test_rows_are_numbered_as_in_fit(rows):
-    X, y = rows
-    explanation = RodeoClassifier(min_bandwidth=1e-9, bandwidth="class").fit(X, y).explain(X, n_rows=3)
-    correct = explanation.label == y
-    assert correct.mean() > 0.8
-    # A training row is its own nearest neighbour.
-    assert_array_equal(explanation.rows[correct, 0], np.flatnonzero(correct))
-    assert_array_equal(y[explanation.rows], np.tile(explanation.label[:, np.newaxis], 3))
 
 
 def test_rows_are_numbered_as_in_fit_where_some_have_no_weight():
@@ -419,8 +398,3 @@ def test_explain_needs_fit():
 def test_bad_options_are_named(named, rows, options, named_in_error):
     with pytest.raises(ValueError, match=named_in_error):
         named.explain(rows[0][:2], **options)
-
-
-def test_samples_must_have_the_variables_of_fit(fitted, rows):
-    with pytest.raises(ValueError, match="features"):
-        fitted.explain(rows[0][:, :3])

@@ -38,7 +38,8 @@ X, Y = make_shifted_groups(30, groups=(1, 4, 5), random_state=0)
 X = X[:, :4]
 COLOURS = np.where(np.random.default_rng(0).random(len(Y)) < 0.7, Y, 1).astype(str)
 FRAME = pd.DataFrame(X).set_axis(list("abcd"), axis=1).assign(colour=COLOURS)
-TABLES = {"numbers": X, "categories": FRAME}
+MISSING = FRAME.mask(np.random.default_rng(1).random(FRAME.shape) < 0.1)
+TABLES = {"numbers": X, "categories": FRAME, "missing values": MISSING}
 
 
 @pytest.fixture
@@ -67,7 +68,9 @@ def check(evaluations, *, rows, sets):
 
 
 @pytest.mark.parametrize(
-    ("table", "rows", "sets"), [("numbers", 150_000, 0), ("categories", 142_000, 0)], ids=list(TABLES)
+    ("table", "rows", "sets"),
+    [("numbers", 150_000, 0), ("categories", 142_000, 0), ("missing values", 148_000, 0)],
+    ids=list(TABLES),
 )
 def test_fit(table, rows, sets, evaluations):
     CorralClassifier(random_state=0).fit(TABLES[table], Y)
@@ -83,6 +86,7 @@ def fit(table):
 def pool(request):
     """A fitted pool, its table, and how many densities one row takes: one of each member and class."""
     fitted = deepcopy(fit(request.param))  # which has learnt nothing since
+    fitted.assess(TABLES[request.param])  # learns what missing values change
     return fitted, TABLES[request.param], len(fitted.members_) * fitted.classes_.size
 
 
@@ -100,10 +104,7 @@ def test_explain_evaluates_each_member_once_at_each_row_besides_sets(k, pool, ev
     fitted.explain(table)  # learns what depends on the model alone
     evaluations.clear()
     fitted.explain(table[:k])
-    # Label and rival of a table with categories are evaluated without each variable and with all of them.
-    conditionals = 2 * (table.shape[1] + 1) * len(fitted.members_) if table is FRAME else 0
-    n_sets = 2 ** table.shape[1]
-    check(evaluations, rows=k * (per_row + conditionals), sets=k * per_row * n_sets)
+    check(evaluations, rows=k * per_row, sets=k * per_row * 2 ** table.shape[1])
 
 
 def test_what_depends_on_the_model_is_learnt_once(pool, evaluations):
@@ -131,8 +132,6 @@ def test_a_report_evaluates_each_member_once_at_each_row(pool, evaluations, tmp_
     evaluations.clear()
     write_report(tmp_path / "report.html", fitted, table[::3], Y[::3])
     n_shown, n_numbers = len(table[::3]), X.shape[1]
-    conditionals = 2 * (table.shape[1] + 1) * len(fitted.members_) * n_shown if table is FRAME else 0
     typical, curves = len(Y) * per_row, 49 * 3 * n_numbers  # of all training rows, and on grids
     n_sets = 2 ** table.shape[1]
-    rows = n_shown * per_row + typical + curves + conditionals
-    check(evaluations, rows=rows, sets=n_shown * per_row * n_sets)
+    check(evaluations, rows=n_shown * per_row + typical + curves, sets=n_shown * per_row * n_sets)

@@ -372,35 +372,33 @@ def _normals(seed: int, means: list[float], widths: list[float], n: int) -> tupl
     return rng.normal(np.repeat(means, n), np.repeat(widths, n))[:, np.newaxis], y
 
 
-def test_each_of_two_classes_is_the_others_background() -> None:
-    X, y = _normals(0, [0.0, 2.0], [1.0, 1.0], 50)
-    found = contrast(X, y, 2)
-    assert found.background.all()
-    assert found.direction[:, 0].tolist() == ["low", "high"]
-    assert found.location[0, 0] == pytest.approx(-found.location[1, 0])
-    assert_allclose(found.typical[:, 0], found.background_typical[::-1, 0])
+@pytest.mark.parametrize(
+    ("means", "widths", "n", "background", "marked"),
+    [
+        ([0.0, 2.0], [1.0, 1.0], 50, [0, 1], {0: "low", 1: "high"}),
+        ([0.0, 2.0, 0.0, 0.0, -3.0], [1.0] * 5, 60, [0, 2, 3], {1: "high", 4: "low"}),
+        (
+            [0.0] * 7,
+            [5.0, 5.0, 5.0, 0.1, 0.3, 0.8, 2.0],
+            80,
+            [0, 1, 2],
+            dict.fromkeys([3, 4, 5, 6], "narrow"),
+        ),
+        ([0.0] * 4, [1.0, 1.0, 1.0, 3.0], 100, [0, 1, 2], {3: "wide"}),
+        # Without a background, every class that differs from half of the others is described.
+        ([-2.0, 0.0, 2.0], [0.8] * 3, 60, [], {0: "low", 1: "narrow", 2: "high"}),
+        ([0.0, 0.0, 2.0, 2.0], [1.0] * 4, 60, [], {0: "low", 1: "low", 2: "high", 3: "high"}),
+    ],
+    ids=["one other class", "a majority", "a wide minority", "one wide class", "all apart", "two and two"],
+)
+def test_backgrounds_and_directions(means, widths, n, background, marked) -> None:
+    X, y = _normals(4, means, widths, n)
+    found = contrast(X, y, len(means))
+    assert np.flatnonzero(found.background[:, 0]).tolist() == background
+    assert {int(a): found.direction[a, 0] for a in np.flatnonzero(found.markers[:, 0])} == marked
 
 
-def test_classes_that_are_alike_are_the_background_of_the_others() -> None:
-    X, y = _normals(1, [0.0, 2.0, 0.0, 0.0, -3.0], [1.0] * 5, 60)
-    found = contrast(X, y, 5)
-    assert found.background[:, 0].tolist() == [True, False, True, True, False]
-    assert found.markers[:, 0].tolist() == [False, True, False, False, True]
-    assert found.direction[[1, 4], 0].tolist() == ["high", "low"]
-
-
-def test_without_a_background_every_class_that_differs_from_half_of_the_others_is_described() -> None:
-    X, y = _normals(2, [-2.0, 0.0, 2.0], [0.8] * 3, 60)
-    found = contrast(X, y, 3)
-    assert not found.background.any()
-    assert found.markers.all()
-    assert found.direction[:, 0].tolist() == ["low", "narrow", "high"]
-    X, y = _normals(3, [0.0, 0.0, 2.0, 2.0], [1.0] * 4, 60)  # two against two: nobody is the background
-    found = contrast(X, y, 4)
-    assert not found.background.any()
-    assert found.markers.all()
-    assert found.direction[:, 0].tolist() == ["low", "low", "high", "high"]
-    # Three classes that can all be told apart, the last two only just.
+def test_three_classes_apart_of_which_the_last_two_differ_only_just() -> None:
     X, y = _normals(0, [0.0, 3.0, 3.65], [1.0] * 3, 100)
     found = contrast(np.hstack([X, np.random.default_rng(1).normal(size=(300, 99))]), y, 3)
     assert not found.background[:, 0].any()
@@ -409,17 +407,7 @@ def test_without_a_background_every_class_that_differs_from_half_of_the_others_i
     assert found.direction[1:, 0].tolist() == ["narrow", "high"]
 
 
-def test_a_minority_that_is_spread_out_is_a_background() -> None:
-    X, y = _normals(4, [0.0] * 7, [5.0, 5.0, 5.0, 0.1, 0.3, 0.8, 2.0], 80)
-    found = contrast(X, y, 7)
-    assert np.flatnonzero(found.background[:, 0]).tolist() == [0, 1, 2]
-    assert np.flatnonzero(found.markers[:, 0]).tolist() == [3, 4, 5, 6]
-    assert set(found.direction[3:, 0]) == {"narrow"}
-
-
-def test_a_wide_class_and_one_with_two_modes_are_named() -> None:
-    X, y = _normals(5, [0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 3.0], 100)
-    assert contrast(X, y, 4).direction[3, 0] == "wide"
+def test_a_class_with_two_modes_has_another_shape() -> None:
     rng = np.random.default_rng(0)
     X = rng.random((400, 1))
     X[:100, 0] = rng.normal(rng.choice([0.25, 0.75], 100), 0.03)

@@ -40,41 +40,24 @@ class ExpectedChanges(NamedTuple):
     has_none: Bools
 
 
-class MissingEffects(NamedTuple):
-    """Average changes by what is missing.
+def expected_changes(missing: Bools, used: Bools, changes: Floats) -> ExpectedChanges:
+    """What the values `missing` (n_samples, n_features) change, on average.
 
-    Attributes
-    ----------
-    likeness, odds : (n_classes, n_features) what a class's own rows gain if the variable is missing.
-    used : (n_features,) which variables both depend on.
+    `changes` (2, n_classes, n_features) are what likenesses and log odds of a class's own rows gain if a
+    variable is missing, and `used` (n_features,) the variables that both depend on.
     """
-
-    likeness: Floats
-    odds: Floats
-    used: Bools
-
-    def expected(self, missing: Bools) -> ExpectedChanges:
-        """Expected changes where the values `missing` (n_samples, n_features) are missing."""
-        n_used = int(self.used.sum())
-        n_present = n_used - missing[:, self.used].sum(axis=1)
-        indicators = missing.astype(np.float64)
-        return ExpectedChanges(
-            indicators @ self.likeness.T,
-            indicators @ self.odds.T,
-            np.maximum(n_present, 1) / max(n_used, 1),
-            (n_present == 0) & (n_used > 0),
-        )
+    n_used = int(used.sum())
+    n_present = n_used - missing[:, used].sum(axis=1)
+    likeness, odds = missing.astype(np.float64) @ changes.swapaxes(1, 2)
+    present, has_none = np.maximum(n_present, 1) / max(n_used, 1), (n_present == 0) & (n_used > 0)
+    return ExpectedChanges(likeness, odds, present, has_none)
 
 
 def draw_removals(X: Floats, used: Bools) -> tuple[Integers, Bools]:
     """Remove values of used variables from every row several times, or from a subsample of many rows.
 
-    At least one of the values of a row stays. The order of rows does not matter.
-
-    Returns
-    -------
-    rows : (n_removals,) positions among the rows.
-    removed : (n_removals, n_features) which values are missing in addition.
+    Returns positions of rows (n_removals,) and the values removed (n_removals, n_features). At least one of
+    the values of a row stays. The order of rows does not matter.
     """
     random = np.random.RandomState(0)
     by_value = np.lexsort(np.nan_to_num(X).T)
@@ -93,13 +76,8 @@ def learn_changes(
 ) -> Floats:
     """Learn changes (n_classes, n_features) from rows with removed values and the same rows as they are.
 
-    Parameters
-    ----------
-    difference : (n_removals,) of the number, in the classes of the rows.
-    removed : (n_removals, n_features) which values were removed.
-    codes, weights : (n_removals,) classes and weights of the rows.
-    n_classes : number of classes.
-    used : (n_features,) which variables the number depends on.
+    `difference` (n_removals,) is that of the number in the class of each row, `removed` (n_removals,
+    n_features) says which values were removed, and the number depends on the variables `used` (n_features,).
     """
     changes = np.zeros((n_classes, used.size))
     usable = (weights > 0.0) & (np.abs(difference) < _LARGEST)  # neither infinite nor of certain classes

@@ -88,11 +88,6 @@ class ColumnValues:
         return cls(x[order], units[order])
 
     @cached_property
-    def _has_no_holes(self) -> bool:
-        """Whether all that lies between values is near one of them."""
-        return bool((np.diff(self.values) <= 2.0 * _NEAR).all())
-
-    @cached_property
     def _runs(self) -> tuple[Floats, Integers, Integers, Integers]:
         """Values between infinite ones, their units, and the positions before and after each unit's run."""
         units = np.concatenate([[-1], self.units, [-1]])
@@ -102,13 +97,7 @@ class ColumnValues:
         return values, units, begins[run] - 1, np.append(begins[1:], units.size)[run]
 
     def distances(self, x: Floats, units: Integers | None = None) -> Floats:
-        """How far numbers (n_samples,) lie from the nearest value, perhaps of another unit; 0 if none is.
-
-        Numbers of no unit that are near a value may have the distance 0.
-        """
-        if units is None and self._has_no_holes:
-            outside: Floats = np.maximum(np.maximum(self.values[0] - x, x - self.values[-1]), 0.0)
-            return outside
+        """How far numbers (n_samples,) lie from the nearest value, perhaps of another unit; 0 if none is."""
         values, owners, before, after = self._runs
         left = np.searchsorted(self.values, x)
         right = left + 1
@@ -242,16 +231,14 @@ class Columns:
         if points is not None:
             own = self.without_part.take(self.parts[points])
             apart, units = own.scaled(X), self.data.units[points]
-            ratio, constant = self.deviations.half_width / own.half_width, own.n_equal > 0
         terms = np.zeros((len(X), len(self.values)))
-        for y, columns in enumerate(self.values):
-            for j, column in enumerate(columns):
-                if column.values.size:
-                    distance = column.distances(scaled[:, j], units)
-                    if points is not None:
-                        is_other = constant[:, j] & (distance > 0.0)
-                        distance = np.where(is_other, np.abs(apart[:, j]), ratio[:, j] * distance)
-                    terms[:, y] += _far_term(distance)
+        for y in range(len(self.values)):
+            distances = self._distances(y, scaled, units)
+            if points is not None:
+                is_other = (own.n_equal > 0) & (distances > 0.0)
+                ratio = self.deviations.half_width / own.half_width
+                distances = np.where(is_other, np.abs(apart), ratio * distances)
+            terms[:, y] = _far_terms(distances).sum(axis=1)
         extreme = _extreme_term(self._most_outlying(scaled, apart, units).max(axis=1, initial=0.0))
         return extreme[:, np.newaxis] + terms
 
@@ -260,14 +247,19 @@ class Columns:
         terms = np.zeros(X.shape)
         scaled = self.deviations.scaled(X)
         for y in np.unique(codes).tolist():
-            members = np.flatnonzero(codes == y)
-            for j, column in enumerate(self.values[y]):
-                if column.values.size:
-                    terms[members, j] = _far_term(column.distances(scaled[members, j]))
+            terms[codes == y] = _far_terms(self._distances(y, scaled[codes == y]))
         apart = self._most_outlying(scaled, scaled)
         rows, most = np.arange(len(X)), apart.argmax(axis=1)
         terms[rows, most] += _extreme_term(apart[rows, most])
         return terms
+
+    def _distances(self, y: int, scaled: Floats, units: Integers | None = None) -> Floats:
+        """Distances (n_samples, n_features) from the nearest values of a class; 0 where a column has none."""
+        distances = np.zeros(scaled.shape)
+        for j, column in enumerate(self.values[y]):
+            if column.values.size:
+                distances[:, j] = column.distances(scaled[:, j], units)
+        return distances
 
     @cached_property
     def _outlying_bound(self) -> tuple[int, float]:
@@ -303,11 +295,8 @@ class Columns:
     ) -> tuple[Integers, Integers, Integers]:
         """Rows and columns of values far from medians, and how many others lie as far out.
 
-        Parameters
-        ----------
-        scaled : (n_samples, n_features) in deviations of all rows, as `pooled` is.
-        apart : in deviations of the rows that samples are compared with.
-        units : (n_samples,) of training rows, or None for new ones.
+        `scaled` is in deviations of all rows, as `pooled` is, and `apart` in those of the rows that samples
+        are compared with; `units` (n_samples,) are those of training rows.
         """
         has_values = np.array([column.values.size > 0 for column in self.pooled], dtype=bool)
         rows, columns = np.nonzero((np.abs(apart) > _EXTREME_FROM) & has_values)  # no missing values
@@ -321,8 +310,8 @@ class Columns:
         return rows, columns, n_beyond
 
 
-def _far_term(apart: Floats) -> Floats:
-    """What distances (n_samples,) from the nearest value take from scores; 0 for missing values."""
+def _far_terms(apart: Floats) -> Floats:
+    """What distances from the nearest value take from scores; 0 for missing values."""
     beyond: Floats = np.maximum(np.nan_to_num(apart) - _NEAR, 0.0)
     return _STRENGTH * beyond * beyond
 

@@ -51,7 +51,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from corral.array_types import Bools, Floats, Integers
-from corral.conformal.missing_values import ExpectedChanges, MissingEffects, draw_removals, learn_changes
+from corral.conformal.missing_values import ExpectedChanges, draw_removals, expected_changes, learn_changes
 from corral.conformal.outlyingness import Columns
 from corral.data.dataset import LabelledRows
 from corral.data.weights import effective_number, lower_median
@@ -179,15 +179,6 @@ class Reference(NamedTuple):
     best: Shares = Shares(np.empty(0), np.zeros(1))
     odds: Sequence[Shares] = ()
 
-    def calibrated(self, scores: Floats, odds: Floats, codes: Integers, weights: Floats) -> Reference:
-        """Add the distributions of scores and odds (n_points, n_classes) at rows of known classes."""
-        own, n_classes = np.arange(codes.size), self.center.size
-        return self._replace(
-            typical=_by_class(scores[own, codes], codes, weights, n_classes),
-            best=Shares.of(scores.max(axis=1), weights),
-            odds=_by_class(odds[own, codes], codes, weights, n_classes),
-        )
-
     def scores(self, likeness: Floats, outlyingness: Floats, expected: ExpectedChanges) -> Floats:
         """How typical samples are of each class (n_samples, n_classes), on a common scale."""
         apart = likeness - self.center - expected.likeness
@@ -278,16 +269,7 @@ class Judgement(NamedTuple):
 
 
 class Trust:
-    """Training rows, each left out, as a yardstick for samples.
-
-    Parameters
-    ----------
-    densities : the classes.
-
-    Attributes
-    ----------
-    columns : values of columns.
-    """
+    """Training rows, each left out by the densities, as a yardstick for samples."""
 
     def __init__(self, densities: _Densities) -> None:
         data = densities.compared_rows
@@ -297,7 +279,7 @@ class Trust:
         self._points, self._codes = points, data.codes[points]
         self._weights = weigh_points(data, points)
         self._reference: Reference | None = None
-        self._effects: MissingEffects | None = None
+        self._changes: Floats | None = None
 
     def judge(self, X: Floats, likeness: Floats, computation: Computation) -> Judgement:
         """Compare samples and their likenesses with training rows."""
@@ -342,8 +324,15 @@ class Trust:
         odds_of_prior = self._log_odds(np.zeros((1, n_classes)))[0]
         reference = Reference(center, spread, odds_center, odds_of_prior)
         outlyingness = self.columns.outlyingness(data.X[self._points], self._points)
-        scores = reference.scores(likeness, outlyingness, expected)
-        return reference.calibrated(scores, reference.odds_scores(log_odds, expected), codes, weights)
+        scores, odds = (
+            reference.scores(likeness, outlyingness, expected),
+            reference.odds_scores(log_odds, expected),
+        )
+        return reference._replace(
+            typical=_by_class(scores[own, codes], codes, weights, n_classes),
+            best=Shares.of(scores.max(axis=1), weights),
+            odds=_by_class(odds[own, codes], codes, weights, n_classes),
+        )
 
     def _log_odds(self, log_density: Floats) -> Floats:
         return odds_of_classes(self._densities.joint(log_density))
@@ -351,12 +340,13 @@ class Trust:
     def _expected(self, X: Floats, computation: Computation) -> ExpectedChanges:
         """What missing values change; learnt when samples first lack a value of a variable that is used."""
         missing, used = np.isnan(X), self._densities.used
-        if self._effects is None and missing[:, used].any():
-            self._effects = self._learn_effects(used, computation)
-        no_changes = np.zeros((self._densities.compared_rows.labels.size, used.size))
-        return (self._effects or MissingEffects(no_changes, no_changes, used)).expected(missing)
+        if self._changes is None and missing[:, used].any():
+            self._changes = self._learn_changes(used, computation)
+        none = np.zeros((2, self._densities.compared_rows.labels.size, used.size))
+        return expected_changes(missing, used, none if self._changes is None else self._changes)
 
-    def _learn_effects(self, used: Bools, computation: Computation) -> MissingEffects:
+    def _learn_changes(self, used: Bools, computation: Computation) -> Floats:
+        """Changes (2, n_classes, n_features) of likenesses and log odds by missing values."""
         densities = self._densities
         X = densities.compared_rows.X[self._points]
         rows, removed = draw_removals(X, used)
@@ -365,17 +355,15 @@ class Trust:
         after = densities.leave_out_of(self._points[rows], np.where(removed, np.nan, X[rows]), computation)
         codes, weights = self._codes[rows], self._weights[rows]
         own, n_classes = np.arange(codes.size), densities.compared_rows.labels.size
-
-        def changes(after: Floats, before: Floats) -> Floats:
+        changes = []
+        for new, old in (
+            (after.likeness, before.likeness),
+            (self._log_odds(after.log_density), self._log_odds(before.log_density)),
+        ):
             with np.errstate(invalid="ignore"):  # a class without other rows says nothing
-                difference = after[own, codes] - before[position][own, codes]
-            return learn_changes(difference, removed, codes, weights, n_classes, used)
-
-        return MissingEffects(
-            changes(after.likeness, before.likeness),
-            changes(self._log_odds(after.log_density), self._log_odds(before.log_density)),
-            used,
-        )
+                difference = new[own, codes] - old[position][own, codes]
+            changes.append(learn_changes(difference, removed, codes, weights, n_classes, used))
+        return np.array(changes)
 
 
 def _pvalues(distributions: Sequence[Shares], scores: Floats) -> Floats:
@@ -387,10 +375,7 @@ def _pvalues(distributions: Sequence[Shares], scores: Floats) -> Floats:
 def shares_of_members(left_out: Floats, codes: Integers, weights: Floats) -> Floats:
     """Shares (n_members,) of members by how well they tell rows of a class that is not known from others.
 
-    Parameters
-    ----------
-    left_out : (n_members, n_points, n_classes) log densities of rows that are left out.
-    codes, weights : (n_points,) their classes and weights.
+    `left_out` (n_members, n_points, n_classes) are log densities of rows that are left out.
     """
     behind = np.array([-_told_apart(log_density, codes, weights) for log_density in left_out])
     shares: Floats = np.exp((behind.min() - behind) / _BEHIND)
@@ -430,8 +415,6 @@ def _told_apart(likeness: Floats, codes: Integers, weights: Floats) -> float:
 def weigh_points(data: LabelledRows, points: Integers) -> Floats:
     """Weights of the calibration rows, rescaled to the class total; 0 where a class has no other group."""
     given, codes = data.all_weights, data.codes[points]
-    if points.size == len(data.X):
-        return np.where(data.is_alone[points], 0.0, given[points])
     of_class, of_points = (
         np.bincount(data.codes[rows], given[rows], minlength=data.labels.size)
         for rows in (slice(None), points)

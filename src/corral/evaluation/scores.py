@@ -135,6 +135,8 @@ def grouped_interval(hits: Bools, groups: NDArray[Any]) -> tuple[float, float] |
         return _wilson(share, n_equal_groups)
     moved = np.bincount(group, hits - share) / (n - sizes)  # by how much the share falls without each group
     variance = (n_groups - 1) / n_groups * float(moved @ moved)
+    # Not `data.weights.design_effect`: a large group draws the share to itself, so that its residuals are too
+    # small; without the group they are not.
     design_effect = max(variance / (share * (1.0 - share) / (n - 1)), 1.0)
     largest = largest_design_effect(np.ones(n), group)
     shrunk = (n_equal_groups * design_effect + _MORE_GROUPS * largest) / (n_equal_groups + _MORE_GROUPS)

@@ -4,5 +4,5 @@
 model. An `Explainer` (`explainers`) evaluates a model's densities of sets of variables, of members of a pool
 and of classes with the Rodeo's bandwidths (`kernel_class`); `shapley` divides a number among
 the variables: log odds (`log_odds`) and what makes a row novel (`novelty`). `support` finds the training rows
-behind a label, and `typical_rows` those at which the density of a class is highest.
+behind a label, and those at which the density of a class is highest.
 """

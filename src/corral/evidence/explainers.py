@@ -30,13 +30,8 @@ SetEstimates = Callable[[Integers], Estimates]
 class Explainer(ABC):
     """Evaluates the densities of a model at samples, variable by variable and set by set.
 
-    Parameters
-    ----------
-    model : the fitted model.
-    X : (n_samples, n_features) samples.
-    computation : threads and progress.
-    estimates : of the samples, if they have been computed.
-    examples : the samples, if they are training rows: kernels of their units are left out of sets.
+    `estimates` are those of the samples X (n_samples, n_features), if they have been computed. If samples are
+    training rows, they are `examples`, and kernels of their units are left out of sets.
     """
 
     model: LocalModel
@@ -67,8 +62,8 @@ class Explainer(ABC):
         return self.model.used
 
     @abstractmethod
-    def sizes(self) -> list[list[int]]:
-        """How many factors of kernels an estimate takes, by class, of each of its densities."""
+    def sizes(self, a: int) -> list[int]:
+        """How many factors of kernels an estimate in class a takes, of each of its densities."""
 
     @abstractmethod
     def conditional(self, samples: Integers, a: int) -> tuple[Floats, Floats]:
@@ -85,7 +80,7 @@ class Explainer(ABC):
         def estimate(block: slice) -> None:
             estimates.log_density[block], estimates.likeness[block], _ = marginals(samples[block])
 
-        step = int(np.clip(_MOST_TERMS // max(self.sizes()[a]), 1, BLOCK))
+        step = int(np.clip(_MOST_TERMS // max(self.sizes(a)), 1, BLOCK))
         blocks = (slice(first, first + step) for first in range(0, samples.size, step))
         list(on_threads((partial(estimate, block) for block in blocks), self.computation.n_jobs))
         return estimates
@@ -142,9 +137,9 @@ class RodeoExplainer(Explainer):
             used[density.variables] = True
         return used
 
-    def sizes(self) -> list[list[int]]:
-        """How many factors of kernels an estimate takes, by class."""
-        return [[density.rows.size] for density in self.model.densities]
+    def sizes(self, a: int) -> list[int]:
+        """How many factors of kernels an estimate in class a takes."""
+        return [self.model.densities[a].rows.size]
 
     def _marginals(self, a: int, coalitions: Coalitions) -> SetEstimates:
         kernel_class, data = self._classes[a], self.model.data
@@ -185,10 +180,9 @@ class PoolExplainer(Explainer):
             shares += weight * share
         return conditional, shares / pool.weights.sum()
 
-    def sizes(self) -> list[list[int]]:
-        """How many factors of kernels an estimate takes, by class, of each of its densities."""
-        members = self.model.pool.members
-        return [[member.classes[a].size for member in members] for a in range(self.model.labels.size)]
+    def sizes(self, a: int) -> list[int]:
+        """How many factors of kernels an estimate in class a takes, of each member."""
+        return [member.classes[a].size for member in self.model.pool.members]
 
     def _marginals(self, a: int, coalitions: Coalitions) -> SetEstimates:
         model, data, pool = self.model, self.model.data, self.model.pool

@@ -55,13 +55,7 @@ def explain_rows(
 ) -> ExplainedRows:
     """Explain samples (n_samples, n_features) whose densities have been evaluated.
 
-    Parameters
-    ----------
-    model : what has been learnt.
-    X, estimates, judgement : the samples, and what is said of them.
-    label, rival : (n_samples,) numbers of classes.
-    n_listed : how many of the rows that support the label are listed.
-    computation : threads and progress.
+    `label` and `rival` (n_samples,) are numbers of classes; `n_listed` of the supporting rows are listed.
     """
     explainer, kept = explainer_of(model, X, computation, estimates), _kept_evidence(model)
     coalitions = kept.coalitions or explanation_coalitions(explainer)

@@ -51,12 +51,8 @@ def row_evidence(
     and the bandwidths of the whole sample; see `shapley`. Where a class is ruled out whatever the sample is,
     log odds are infinite, and no variable has a part in them.
 
-    Parameters
-    ----------
-    explainer : the densities at the samples. If these are training rows, odds are not those predicted.
-    label, rival : (n_samples,) numbers of classes.
-    coalitions : sets of variables.
-    nearest : (n_samples,) numbers of classes whose likenesses are divided as well.
+    Odds of samples that are training rows are not those predicted. `label` and `rival` (n_samples,) are
+    numbers of classes, and so is `nearest`, whose likenesses are divided as well.
     """
     model, present = explainer.model, ~np.isnan(explainer.X)
     result = RowEvidence(np.empty(len(present)), *np.zeros((3, *present.shape)))
@@ -126,7 +122,7 @@ def _with_predicted(
 
 def explanation_coalitions(explainer: Explainer) -> Coalitions:
     """Sets of variables, as many as seem worth their time; they depend on the model alone."""
-    sizes = [sum(of_class) for of_class in explainer.sizes()]
+    sizes = [sum(explainer.sizes(a)) for a in range(explainer.model.labels.size)]
     n_kernels = sum(sizes) if explainer.model.lapse > 0.0 else 2 * max(sizes)
     return Coalitions.of(np.flatnonzero(explainer.used), explainer.X.shape[1], n_kernels)
 

@@ -35,13 +35,8 @@ from corral.parallel import Computation
 def unlikeness(model: LocalModel, X: Floats, parts: Floats, medians: Floats, judgement: Judgement) -> Floats:
     """How much each variable (n_samples, n_features) makes samples unlike the class nearest to them.
 
-    Parameters
-    ----------
-    model : what has been learnt.
-    X : (n_samples, n_features) samples.
-    parts : (n_samples, n_features) contributions to the likeness in the nearest class.
-    medians : (n_samples, n_features) the same at the rows of this class.
-    judgement : what is said of the samples.
+    `parts` (n_samples, n_features) are contributions to the likeness in this class, and `medians` the medians
+    of the same at its rows.
     """
     far = model.trust.columns.terms(X, judgement.nearest)
     spread = judgement.spread[:, np.newaxis]
@@ -66,10 +61,7 @@ def medians_where_unlike(
 ) -> dict[str, tuple[float, float]]:
     """Medians of numeric variables in the rows that they make unlike the training rows, and in these.
 
-    Parameters
-    ----------
-    unlike : for each row the values that make it unlike, by variable.
-    training : values of the training rows, by variable.
+    `unlike` has for each row the values that make it unlike, by variable.
     """
     values: dict[str, list[Any]] = {}
     for row in unlike:

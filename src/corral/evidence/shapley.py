@@ -57,14 +57,10 @@ class Coalitions:
 
     @classmethod
     def of(cls, players: Integers, n_features: int, n_kernels: float) -> Coalitions:
-        """Take all sets of few players, or those on random orders of many.
+        """Take all sets of few players, the variables that take part, or those on random orders of many.
 
-        Parameters
-        ----------
-        players : (n_players,) variables that take part.
-        n_features : how many variables there are.
-        n_kernels : how many factors of kernels an order takes at one sample; infinite for the fewest orders,
-            which are enough for means over samples.
+        Orders are fewer, the more factors of kernels an order takes at one sample (`n_kernels`); the fewest
+        are enough for means over samples.
         """
         if players.size <= MOST_EXACT:
             return cls.all(players, n_features)
@@ -115,7 +111,7 @@ class Coalitions:
         return not len(self.orders)
 
     def walk(self, used: Integers) -> Walk:
-        """See the sets with the eyes of a density that uses some (n_used,) of the variables."""
+        """The sets, projected onto the variables (n_used,) that a density uses."""
         key = used.tobytes()
         if key not in self._walks:
             self._walks[key] = Walk.of(self, used)
@@ -182,38 +178,28 @@ class Walk(NamedTuple):
 
     @classmethod
     def of(cls, coalitions: Coalitions, used: Integers) -> Walk:
-        """See sets with the eyes of a density that uses some (n_used,) of the variables."""
+        """Project the sets onto the variables (n_used,) that a density uses, and merge duplicates."""
         position = {int(j): k for k, j in enumerate(used)}
-        numbers = {0: 0}  # of the sets that differ to this density, by bits
-        bits, variables = [0], [-1]
-        children: list[list[int]] = [[]]
-        seen_as = np.zeros(len(coalitions.parent), dtype=np.int64)
-        for number, (parent, j) in enumerate(
-            zip(coalitions.parent.tolist(), coalitions.variable.tolist(), strict=True)
-        ):
-            if parent < 0:
-                continue
-            above = int(seen_as[parent])
-            seen_as[number] = above
+        seen = [0] * len(coalitions.parent)  # which of the variables used are in each set, as bits
+        children: dict[int, list[tuple[int, int]]] = {0: []}
+        steps = zip(coalitions.parent.tolist(), coalitions.variable.tolist(), strict=True)
+        for number, (parent, j) in enumerate(steps):
+            seen[number] = above = seen[parent] if parent >= 0 else 0
             if j in position:
-                joined = bits[above] | 1 << position[j]
-                if joined not in numbers:
-                    numbers[joined] = len(bits)
-                    children[above].append(len(bits))
-                    bits.append(joined)
-                    variables.append(position[j])
-                    children.append([])
-                seen_as[number] = numbers[joined]
-        step = np.full(len(bits), -1)
+                seen[number] |= 1 << position[j]
+            if seen[number] not in children:
+                children[seen[number]] = []
+                children[above].append((seen[number], position[j]))
+        at = {0: -1}
         visited: list[tuple[int, int]] = []
-        stack = [(child, 0) for child in reversed(children[0])]
+        stack = [(*child, 0) for child in reversed(children[0])]
         while stack:
-            number, depth = stack.pop()
-            step[number] = len(visited)
-            visited.append((depth, variables[number]))
-            stack += [(child, depth + 1) for child in reversed(children[number])]
-        steps = np.array(visited, dtype=np.int64).reshape(-1, 2)
-        return cls(np.ascontiguousarray(steps[:, 0]), np.ascontiguousarray(steps[:, 1]), step[seen_as], {})
+            bits, k, depth = stack.pop()
+            at[bits] = len(visited)
+            visited.append((depth, k))
+            stack += [(*child, depth + 1) for child in reversed(children[bits])]
+        depths, variables = np.array(visited, dtype=np.int64).reshape(-1, 2).T.copy()
+        return cls(depths, variables, np.array([at[bits] for bits in seen]), {})
 
     def spread(self, values: Floats) -> Floats:
         """Values (n_samples, n_sets) of all sets from those (n_samples, n_steps) of the steps."""

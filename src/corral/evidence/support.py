@@ -1,4 +1,4 @@
-"""The training rows behind a label, and what each variable adds when all others are known."""
+"""The training rows behind a label, what each variable adds when all others are known, and typical rows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from corral.array_types import Floats, Integers
+from corral.data.subsample import evenly_spaced
 from corral.data.tiles import TINY
 from corral.data.weights import sums_by_unit
 from corral.evidence.explainers import BLOCK, Explainer
-from corral.parallel import on_threads
+from corral.model import LocalModel
+from corral.parallel import Computation, on_threads
+
+# Rows of a class among which typical ones are looked for.
+_MOST_ROWS = 1000
 
 
 class Support(NamedTuple):
@@ -37,18 +42,9 @@ class Support(NamedTuple):
 def conditionals_and_support(
     explainer: Explainer, label: Integers, rival: Integers, n_listed: int
 ) -> tuple[Floats, Support]:
-    """Compare samples in the densities of their labels and rivals, all other variables being known.
+    """Log p(x_j | others) (n_samples, n_features) in labels less that in rivals, and the support of labels.
 
-    Parameters
-    ----------
-    explainer : the look at the samples.
-    label, rival : (n_samples,) numbers of classes.
-    n_listed : how many of the rows that support the label are wanted.
-
-    Returns
-    -------
-    conditional : (n_samples, n_features) log p(x_j | others) in the label less that in the rival.
-    support : training rows behind the labels.
+    `label` and `rival` (n_samples,) are numbers of classes; `n_listed` of the supporting rows are listed.
     """
     n, model = label.size, explainer.model
     by_class = model.data.members()
@@ -88,3 +84,16 @@ def _blocks_of_equals(codes: Integers) -> Iterator[Integers]:
         at = np.flatnonzero(codes == code)
         for first in range(0, at.size, BLOCK):
             yield at[first : first + BLOCK]
+
+
+def typical_rows(model: LocalModel, a: int, n_rows: int, computation: Computation) -> list[int]:
+    """Positions of `n_rows` training rows of class a at which its density is highest, complete rows first."""
+    rows = model.data.members()[a]
+    if not rows.size:
+        return []
+    rows = rows[evenly_spaced(rows.size, _MOST_ROWS)]
+    log_density = model.log_densities(model.data.X[rows], computation)[:, a]
+    # Densities of rows with different missing values do not compare.
+    highest = np.lexsort((-log_density, np.isnan(model.data.X[rows]).sum(axis=1)))[:n_rows]
+    positions = model.data.numbers[rows[highest]]
+    return [number for number in positions.tolist() if number >= 0]  # centroids have none

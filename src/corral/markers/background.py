@@ -16,7 +16,7 @@ from corral.array_types import Bools, Floats
 from corral.markers.group_effects import pvalues_with_groups
 from corral.markers.rank_tests import (
     effects_between,
-    least_log_pvalue,
+    log_choose,
     log_pvalues,
     occupied_cells,
     size_of_difference,
@@ -64,7 +64,8 @@ def _may_differ(table: ValueCounts, level: float) -> Bools:
     active = table.active
     n_active = active.sum(axis=1)
     sizes = np.sort(np.where(active, table.counts.sum(axis=2), 0.0), axis=1)
-    least = least_log_pvalue(sizes[:, -1], sizes[:, -2:].min(axis=1))
+    # The least p-value: two of all ways to share out the rows.
+    least = np.log(2.0) - log_choose(sizes[:, -1], sizes[:, -2:].min(axis=1))
     return np.asarray((n_active >= 2) & (least <= np.log(level / np.maximum(n_active - n_active // 2, 1))))
 
 

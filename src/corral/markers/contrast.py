@@ -161,8 +161,9 @@ def contrast(
         strongest = _strongest_columns(by_column, variable, category, levels)
         for j in np.flatnonzero(levels):
             counts = category_counts(X[:, j], codes, weights, n_classes, int(levels[j]))
-            strongest.typical[:, j] = _modes(counts)
-            strongest.background_typical[:, j] = _modes(counts.sum(axis=0) - counts)
+            others = counts.sum(axis=0) - counts
+            for typical, n in ((strongest.typical, counts), (strongest.background_typical, others)):
+                typical[:, j] = np.where(n.sum(axis=1) > 0, n.argmax(axis=1), np.nan)
         return strongest
     # Only ratios of weights in a class count, and squares of very small or large ones do not exist.
     largest = np.zeros(n_classes)
@@ -224,11 +225,6 @@ def _strongest_columns(
     return replace(picked, markers=markers, value=value, share=share, background_share=background_share)
 
 
-def _modes(counts: Floats) -> Floats:
-    """Most frequent category (n_classes,) by counts (n_classes, n_categories); NaN where there is none."""
-    return np.where(counts.sum(axis=1) > 0, counts.argmax(axis=1).astype(np.float64), np.nan)
-
-
 def _compare(table: ValueCounts, level: float, min_effect: float) -> Contrast:
     """Compare classes with their background; p-values are not adjusted yet, `markers` means noticeable."""
     m, n_classes, n_cells = table.counts.shape
@@ -276,61 +272,35 @@ def _compare(table: ValueCounts, level: float, min_effect: float) -> Contrast:
 
 def _differs_from_half(log_p: Floats, active: Bools) -> Floats:
     """Logarithms of p-values of the hypothesis that a class differs from less than half of the others."""
-    n_classes = active.shape[1]
-    n_active = active.sum(axis=1)
+    n_classes, n_active = active.shape[1], active.sum(axis=1)
     least = np.maximum(n_active // 2, 1)
     is_other = active[:, np.newaxis, :] & ~np.eye(n_classes, dtype=bool)
     ordered = np.sort(np.where(is_other, log_p, 0.0), axis=2)
-    position = np.minimum(least, n_classes) - 1
-    smallest = np.take_along_axis(ordered, position[:, np.newaxis, np.newaxis], axis=2)[:, :, 0]
+    smallest = np.take_along_axis(ordered, (least - 1)[:, np.newaxis, np.newaxis], axis=2)[:, :, 0]
     return np.asarray(np.minimum(smallest + np.log(np.maximum(n_active - least, 1))[:, np.newaxis], 0.0))
 
 
 def _direction(
     location: Floats, effects: Floats, own: Floats, other: Floats, min_effect: float
 ) -> tuple[NDArray[np.str_], Floats]:
-    """Name the largest effect that medians and quartiles do not contradict, and return its strength.
+    """Name the largest effect that the numbers do not contradict, and return its strength.
 
-    Location is preferred if sizes are equal. Where the numbers contradict the word of the largest effect,
-    another word may fit whose effect is not negligible; "shape" fits all numbers.
-
-    Parameters
-    ----------
-    location, effects : (n_variables, n_classes) and (n_degrees, n_variables, n_classes) as in `rank_tests`.
-    own, other : (3, n_variables, n_classes) lower quartile, median and upper quartile of class and
-        background.
-    min_effect : least size of an effect that takes the place of the largest one.
+    `own` and `other` (3, n_variables, n_classes) are lower quartile, median and upper quartile of class and
+    background. A shift fits if the median lies where it says or, if medians are equal, no quartile disagrees;
+    a width if quartiles are as it says, or the same. Where they contradict the largest effect, another word
+    may fit whose effect is at least `min_effect`; "shape" always fits. Location is preferred among equals.
     """
     sizes = np.stack([np.abs(effects[0]), np.abs(effects[1]), np.abs(effects[2:]).max(axis=0)])
-    largest = sizes.max(axis=0)
-    spread = np.clip(effects[1], -1.0, 1.0)
-    fits = np.stack(
-        [
-            _fits_shift(location, own, other),
-            _fits_width(spread, own, other),
-            np.ones(spread.shape, dtype=bool),
-        ]
-    )
+    largest, spread = sizes.max(axis=0), np.clip(effects[1], -1.0, 1.0)
+    shifts = np.where(location < 0, other - own, own - other)
+    wider = (own[2] - own[0]) - (other[2] - other[0])
+    is_shifted = (shifts[1] > 0.0) | ((shifts[1] == 0.0) & (shifts[::2] >= 0.0).all(axis=0))
+    is_as_wide = np.where(spread < 0, wider < 0.0, wider > 0.0) | (own[::2] == other[::2]).all(axis=0)
+    fits = np.stack([is_shifted, is_as_wide, np.ones(spread.shape, dtype=bool)])
     fits[:2] &= (sizes[:2] >= min_effect) | (sizes[:2] == largest)
     choice = np.where(fits, sizes, -1.0).argmax(axis=0)
-    shift = np.where(location < 0, "low", "high")
-    width = np.where(spread < 0, "narrow", "wide")
-    direction = np.choose(choice, [shift, width, np.full(shift.shape, "shape")])
-    return direction, np.choose(choice, [location, spread, np.minimum(largest, 1.0)])
-
-
-def _fits_shift(location: Floats, own: Floats, other: Floats) -> Bools:
-    """Whether the median lies where "high" or "low" says, or, if medians are equal, no quartile disagrees."""
-    difference = np.where(location < 0, other - own, own - other)
-    quartiles_agree = (difference[0] >= 0.0) & (difference[2] >= 0.0)
-    return np.asarray((difference[1] > 0.0) | ((difference[1] == 0.0) & quartiles_agree))
-
-
-def _fits_width(spread: Floats, own: Floats, other: Floats) -> Bools:
-    """Whether the quartiles are closer together or further apart, as the word says, or the same."""
-    difference = (own[2] - own[0]) - (other[2] - other[0])
-    same = (own[::2] == other[::2]).all(axis=0)
-    return np.asarray(np.where(spread < 0, difference < 0.0, difference > 0.0) | same)
+    words = [np.where(location < 0, "low", "high"), np.where(spread < 0, "narrow", "wide"), np.array("shape")]
+    return np.choose(choice, words), np.choose(choice, [location, spread, np.minimum(largest, 1.0)])
 
 
 def _quantiles(counts: Floats, values: Floats, q: float) -> Floats:

@@ -19,12 +19,6 @@ def density_curves(
 
     Bandwidths are Silverman's, but none is narrower than a step of the grid: a peak must not fall between two
     points. The grid leaves out values far outside. Without values there is no point.
-
-    Parameters
-    ----------
-    x, codes : (n_rows,) values, NaN where they are missing, and numbers of the classes.
-    weights : (n_rows,) or None.
-    n_classes : how many classes there are.
     """
     present = ~np.isnan(x)
     if not present.any():

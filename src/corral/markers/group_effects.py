@@ -47,7 +47,7 @@ import numpy as np
 from scipy import special
 
 from corral.array_types import Bools, Floats, Integers
-from corral.markers.rank_tests import rank_polynomials
+from corral.markers.rank_tests import log_choose, rank_polynomials
 
 # Factor of Satterthwaite's degrees of freedom, as said above. Chosen by simulation: a factor of 1 costs 6 %
 # of the power of classes with twenty groups or more; with 2, 2 % of the classes that do not differ are marked
@@ -77,28 +77,15 @@ class Clusters(NamedTuple):
         return Clusters(self.counts[index], self.variance[index], self.error[index])
 
     def pool(self, members: Bools, sizes: Floats) -> Clusters:
-        """Put samples together.
-
-        Parameters
-        ----------
-        members : (n_variables, n_pooled, n_samples) samples that belong to each of the pooled ones.
-        sizes : (n_variables, n_samples) effective numbers of rows.
-        """
-        total = (members @ sizes[:, :, np.newaxis])[:, :, 0]
+        """Put the samples `members` (n_variables, n_pooled, n_samples) together, of effective sizes."""
+        sums = np.stack([sizes, sizes**2 * self.variance, sizes**4 * self.error], axis=2)
+        total, variance, error = np.moveaxis(members @ sums, 2, 0)
         total = np.where(total > 0.0, total, 1.0)
-        variance = (members @ (sizes**2 * self.variance)[:, :, np.newaxis])[:, :, 0] / total**2
-        error = (members @ (sizes**4 * self.error)[:, :, np.newaxis])[:, :, 0] / total**4
-        return Clusters(members.astype(np.int64) @ self.counts, variance, error)
+        return Clusters(members.astype(np.int64) @ self.counts, variance / total**2, error / total**4)
 
 
 def pvalues_with_groups(log_p: Floats, first: Clusters, second: Clusters) -> Floats:
-    """Return logarithms of p-values (...) that allow for few groups, as said above.
-
-    Parameters
-    ----------
-    log_p : (...) logarithms of the p-values of as many rows as the groups are worth.
-    first, second : the samples that are compared.
-    """
+    """Logarithms of p-values (...) that allow for few groups, from those of the rows that they are worth."""
     if not first.counts.shape[-1]:
         return log_p
     shares = [n / np.maximum(n.sum(axis=-1, keepdims=True), 1) for n in (first.counts, second.counts)]
@@ -113,45 +100,28 @@ def pvalues_with_groups(log_p: Floats, first: Clusters, second: Clusters) -> Flo
 
 
 def least_log_pvalues(first: Integers, second: Integers) -> Floats:
-    """Return logarithms of the least p-values (...) that groups allow, as said above.
-
-    Parameters
-    ----------
-    first, second : (..., n_groups) numbers of rows in either sample.
-    """
-    most = max(int((first + second).max(initial=0)), first.shape[-1])
-    log_factorial = special.gammaln(np.arange(most + 1) + 1.0)
-    within = log_factorial[first + second] - log_factorial[first] - log_factorial[second]
+    """Logarithms of the least p-values (...) that groups with so many rows (..., n_groups) allow."""
+    within = log_choose(first, second).sum(axis=-1)
     M, N = (((a > 0) & (b == 0)).sum(axis=-1) for a, b in ((first, second), (second, first)))
-    between = log_factorial[M + N] - log_factorial[M] - log_factorial[N]
-    return np.asarray(np.minimum(np.log(2.0) - between - within.sum(axis=-1), 0.0))
+    return np.asarray(np.minimum(np.log(2.0) - log_choose(M, N) - within, 0.0))
 
 
 def effects_of_groups(
     X: Floats, codes: Integers, n_classes: int, weights: Floats, groups: Integers | None
 ) -> tuple[Floats, Clusters]:
-    """Return the inverse design effects of groups (see `data.weights`), and what few groups leave open.
+    """Inverse design effects of groups (n_features, n_classes), see `data.weights`, and their `Clusters`.
 
     The correlation of a class is the largest of those of the polynomials of ranks that `rank_tests` tests,
     so that it serves all their questions: groups may differ in place, in spread, in skewness or in having two
     modes. It is estimated by the analysis of variance of the groups of the class, and once more by that of
     the groups of all classes together, each class around its own mean; the larger estimate counts.
 
-    Parameters
-    ----------
-    X : (n_rows, n_features) values; NaN where one is missing.
-    codes, weights, groups : (n_rows,) class numbers below `n_classes`, importance, and numbers that rows of
-        a group share, or None if each row stands alone.
-
-    Returns
-    -------
-    worth : (n_features, n_classes) by which factor groups lower Kish's effective number of rows; 1 for a
-        class without rows.
-    clusters : groups of the classes (n_features, n_classes); variance and error are 0 without rows.
+    Rows (n_rows, n_features) have NaN for missing values; `groups` (n_rows,) are numbers, or None if each row
+    stands alone. A class without rows has the effect 1.
     """
     shape = (X.shape[1], n_classes)
     n_groups = 0 if groups is None else int(groups.max(initial=0)) + 1
-    worth, variance, error = np.ones(shape), np.zeros(shape), np.zeros(shape)
+    worth, (variance, error) = np.ones(shape), np.zeros((2, *shape))
     counts = np.zeros((*shape, n_groups), dtype=np.int64)
     if groups is None:
         return worth, Clusters(counts, variance, error)
@@ -162,6 +132,8 @@ def effects_of_groups(
             np.bincount(cell, each, n_classes * n_groups).reshape(n_classes, n_groups) for each in (None, w)
         )
         totals, squares = (np.bincount(codes[present], each, n_classes) for each in (w, w**2))
+        # `largest_design_effect` of all classes at once, less 1. The design effect follows from it and from a
+        # correlation that classes can share, whereas `data.weights.design_effect` has residuals of one mean.
         sums = (cell_weights**2).sum(axis=1)
         excess = np.divide(sums, squares, out=np.ones(n_classes), where=squares > 0.0) - 1.0
         excess = np.maximum(excess, 0.0)
@@ -176,15 +148,11 @@ def _correlations(x: Floats, cell: Integers, sizes: Integers) -> Floats:
     """Correlations (n_classes,) of two rows of a cell, which is a group within a class, between 0 and 1.
 
     They are 1 where no class has two groups, for then nothing tells groups from classes, and where all rows
-    of a cell agree, for then no cell shows more than one row would.
-
-    Parameters
-    ----------
-    x, cell : (n_rows,) values, and the cells that they belong to.
-    sizes : (n_classes, n_groups) numbers of rows of the cells.
+    of a cell agree, for then no cell shows more than one row would. `sizes` (n_classes, n_groups) are the
+    numbers of rows (n_rows,) of the cells.
     """
     n_classes, n_cells, n_rows = len(sizes), (sizes > 0).sum(axis=1), sizes.sum(axis=1)
-    between, within = np.maximum(n_cells - 1, 0), n_rows - n_cells
+    between, within = (_with_sum(n) for n in (np.maximum(n_cells - 1, 0), n_rows - n_cells))
     if not between.any():
         return np.ones(n_classes)
     if not within.any():
@@ -196,37 +164,24 @@ def _correlations(x: Floats, cell: Integers, sizes: Integers) -> Floats:
         return np.ones(n_classes)
     # Rows less the mean size of the groups of a class, each row counted with its group.
     spare = n_rows - (sizes.astype(np.float64) ** 2).sum(axis=1) / np.maximum(n_rows, 1)
+    size = _with_sum(spare) / np.maximum(between, 1)
     polynomials, exist = rank_polynomials(counts[np.newaxis].astype(np.float64))
-    correlations = np.zeros(n_classes)
+    shares = np.zeros(
+        n_classes + 1
+    )  # of the variance within classes that lies between groups; at last of all
     for scores in polynomials[exist[:, 0], 0][:, position]:
         sums = np.bincount(cell, scores, sizes.size).reshape(sizes.shape)
         means = sums / np.maximum(sizes, 1)
         class_means = sums.sum(axis=1, keepdims=True) / np.maximum(n_rows, 1)[:, np.newaxis]
-        squared_residuals = (scores - means.ravel()[cell]) ** 2
-        analysis = (
-            (sizes * (means - class_means) ** 2).sum(axis=1),
-            np.bincount(cell, squared_residuals, sizes.size).reshape(sizes.shape).sum(axis=1),
-            between,
-            within,
-            spare,
-        )
-        own, pooled = (
-            _share_between(*analysis),
-            _share_between(*(part.sum(keepdims=True) for part in analysis)),
-        )
-        correlations = np.maximum(correlations, np.maximum(own, pooled))
-    return correlations
+        squares = np.bincount(cell, (scores - means.ravel()[cell]) ** 2, sizes.size).reshape(sizes.shape)
+        mean_between = _with_sum((sizes * (means - class_means) ** 2).sum(axis=1)) / np.maximum(between, 1)
+        mean_within = _with_sum(squares.sum(axis=1)) / np.maximum(within, 1)
+        exceeds = (between > 0) & (within > 0) & (mean_between > np.maximum(mean_within, _ROUNDING))
+        variance = (mean_between - mean_within)[exceeds] / size[exceeds]
+        shares[exceeds] = np.maximum(shares[exceeds], variance / (variance + mean_within[exceeds]))
+    return np.asarray(np.maximum(shares[:-1], shares[-1]))
 
 
-def _share_between(
-    squares_between: Floats, squares_within: Floats, between: Integers, within: Integers, spare: Floats
-) -> Floats:
-    """Share of a variance within classes that lies between groups, by sums of squares and their degrees."""
-    mean_between = squares_between / np.maximum(between, 1)
-    mean_within = squares_within / np.maximum(within, 1)
-    size = spare / np.maximum(between, 1)
-    defined = (mean_between > _ROUNDING) & (between > 0) & (within > 0)
-    variance = np.maximum(np.where(defined, mean_between - mean_within, 0.0), 0.0) / np.where(
-        defined, size, 1.0
-    )
-    return np.divide(variance, variance + mean_within, out=np.zeros_like(variance), where=variance > 0.0)
+def _with_sum(numbers: Floats | Integers) -> Floats:
+    """Numbers (n_classes,) of the classes, followed by their sum."""
+    return np.append(numbers, numbers.sum()).astype(np.float64)

@@ -133,11 +133,6 @@ def rank_polynomials(counts: Floats) -> tuple[Floats, Bools]:
     return polynomials, exist
 
 
-def least_log_pvalue(n1: Floats, n2: Floats) -> Floats:
-    """Logarithm of the least p-value of samples of n1 and n2 rows: two of all ways to share out the rows."""
-    return np.asarray(np.minimum(np.log(2.0) - _log_choose(n1, n2), 0.0))
-
-
 def occupied_cells(first: Floats, second: Floats) -> tuple[Floats, Floats]:
     """Drop the cells of each test that have no row of either sample, and move the others together."""
     occupied = first + second > 0.0
@@ -159,10 +154,11 @@ def log_pvalues(first: Floats, second: Floats) -> tuple[Floats, Floats]:
     deviation = np.sqrt(np.maximum(n1 * n2, 1e-300) / np.maximum(n1 + n2 - 1.0, 1e-300))
     z = np.where(exist, np.vecdot(polynomials, first) / deviation, 0.0)
     log_p = np.log(2.0) + special.log_ndtr(-np.abs(z))
-    is_binary = ((first + second > 0).sum(axis=1) == 2) & _are_whole(first, second)
+    rounding = np.abs(first - np.rint(first)) + np.abs(second - np.rint(second))
+    is_binary = ((first + second > 0).sum(axis=1) == 2) & (rounding.max(axis=1) < 1e-9)
     degrees, tests = np.nonzero(exist & ((np.abs(z) > _SMALL_STATISTIC) | is_binary))
     scores = polynomials[degrees, tests] * np.where(z[degrees, tests] < 0.0, -1.0, 1.0)[:, np.newaxis]
-    log_p[degrees, tests] = np.log(2.0) + _log_tails(first[tests], second[tests], scores)
+    log_p[degrees, tests] = np.log(2.0) + _log_tails(first[tests], second[tests], scores, is_binary[tests])
     log_p = np.where(exist, np.minimum(log_p, 0.0), 0.0)
     dependent = _are_dependent(first, second, polynomials)
     return np.log(_combine(log_p, exist.sum(axis=0), dependent)), (z**2).max(axis=0)
@@ -199,17 +195,15 @@ def _combine(log_p: Floats, n_degrees: Integers, dependent: Bools) -> Floats:
     return np.asarray(np.clip(p, np.finfo(np.float64).tiny, 1.0))
 
 
-def _log_tails(first: Floats, second: Floats, scores: Floats) -> Floats:
+def _log_tails(first: Floats, second: Floats, scores: Floats, is_binary: Bools) -> Floats:
     """Logarithm of the chance that rows drawn at random have a sum of scores as large as the first sample.
 
     As many rows as the first sample has are drawn, without replacement, from those of both samples.
     """
-    n_values = (first + second > 0).sum(axis=1)
     lowest = np.where(first > 0, scores, np.inf).min(axis=1)
     highest = np.where(second > 0, scores, -np.inf).max(axis=1)
     separate = lowest >= highest - 1e-9
-    binary = (n_values == 2) & _are_whole(first, second) & ~separate
-    others = ~separate & ~binary
+    binary, others = is_binary & ~separate, ~separate & ~is_binary
     log_p = np.empty(len(first))
     for these, method in ((separate, _separate_tail), (binary, _binary_tail), (others, _saddlepoint)):
         if these.any():
@@ -217,21 +211,15 @@ def _log_tails(first: Floats, second: Floats, scores: Floats) -> Floats:
     return log_p
 
 
-def _are_whole(first: Floats, second: Floats) -> Bools:
-    """Whether all counts of a test are whole numbers (n_tests,)."""
-    rounding = np.abs(first - np.rint(first)) + np.abs(second - np.rint(second))
-    return np.asarray(rounding.max(axis=1) < 1e-9)
-
-
 def _separate_tail(first: Floats, second: Floats, scores: Floats) -> Floats:
     """The exact probability where no sum is larger: the samples share at most one score, the border."""
     border = np.where(first > 0, scores, np.inf).min(axis=1, keepdims=True)
     at_border = np.abs(scores - border) < 1e-9
     drawn, left = (first * at_border).sum(axis=1), (second * at_border).sum(axis=1)
-    return _log_choose(drawn, left) - _log_choose(first.sum(axis=1), second.sum(axis=1))
+    return log_choose(drawn, left) - log_choose(first.sum(axis=1), second.sum(axis=1))
 
 
-def _log_choose(drawn: Floats, left: Floats) -> Floats:
+def log_choose(drawn: Floats | Integers, left: Floats | Integers) -> Floats:
     """Logarithm of the number of ways to draw so many and leave so many."""
     return np.asarray(
         special.gammaln(drawn + left + 1.0) - special.gammaln(drawn + 1.0) - special.gammaln(left + 1.0)
@@ -276,70 +264,43 @@ def _saddlepoint(first: Floats, second: Floats, scores: Floats) -> Floats:
 
 
 def _logistic(counts: Floats, scores: Floats, n1: Floats, total: Floats) -> tuple[Floats, Floats, Floats]:
-    """Regress membership on scores by Newton's method.
+    """Regress membership on scores (n_tests, n_cells) by Newton's method, halving steps that lead down.
 
-    Parameters
-    ----------
-    counts, scores : (n_tests, n_cells)
-    n1, total : (n_tests,) number of members and sum of their scores.
-
-    Returns
-    -------
-    slope, gain, determinant : (n_tests,) coefficient of the score, log likelihood above that without it, and
-        determinant of the information.
+    Of the `n1` members (n_tests,) the scores sum to `total`. Returns the coefficient of the score, the log
+    likelihood above that without it, and the determinant of the information (n_tests,).
     """
     n = counts.sum(axis=1)
     coefficients = np.stack([special.logit(n1 / n), np.zeros_like(n)])
     start = n1 * np.log(n1 / n) + (n - n1) * np.log1p(-n1 / n)
-    likelihood, determinant = start.copy(), np.ones_like(n)
+    likelihood, determinant, sums = start.copy(), np.ones_like(n), np.stack([n1, total])
     running = np.arange(n.size)
     for _ in range(_MAX_STEPS):
-        data = counts[running], scores[running], n1[running], total[running]
-        current = coefficients[:, running]
-        step, determinant[running], promised = _newton_step(current, *data)
-        reached = _shorten(step, current, likelihood[running], *data)
-        more = promised > 1e-16
-        running = running[more]
-        coefficients[:, running] += step[:, more]
-        likelihood[running] = reached[more]
+        score, expected = scores[running], counts[running].copy()
+        p = special.expit(_log_odds(coefficients[:, running], score))
+        expected *= p
+        residual = sums[:, running] - [expected.sum(axis=1), (expected * score).sum(axis=1)]
+        expected *= 1.0 - p
+        i00, i01, i11 = ((expected * power).sum(axis=1) for power in (1.0, score, score**2))
+        determinant[running] = np.maximum(i00 * i11 - i01**2, 1e-300)
+        step = np.stack([i11 * residual[0] - i01 * residual[1], i00 * residual[1] - i01 * residual[0]])
+        step /= determinant[running]
+        more = (step * residual).sum(axis=0) > 1e-16  # twice the gain that the step promises
+        running, step = running[more], step[:, more]
         if not running.size:
             break
+        for _ in range(_MAX_STEPS):
+            tried = coefficients[:, running] + step
+            softplus = np.logaddexp(0.0, _log_odds(tried, scores[running]))
+            reached = (tried * sums[:, running]).sum(axis=0) - (counts[running] * softplus).sum(axis=1)
+            falls = reached < likelihood[running] - 1e-9
+            if not falls.any():
+                break
+            step[:, falls] *= 0.5
+        coefficients[:, running], likelihood[running] = tried, reached
     return coefficients[1], np.maximum(likelihood - start, 1e-12), determinant
 
 
-def _newton_step(
-    coefficients: Floats, counts: Floats, scores: Floats, n1: Floats, total: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Newton's steps (2, n_tests), the determinant of the information and twice the gain promised."""
+def _log_odds(coefficients: Floats, scores: Floats) -> Floats:
+    """Log odds of membership (n_tests, n_cells) by intercept and slope (2, n_tests)."""
     intercept, slope = coefficients[:, :, np.newaxis]
-    p = special.expit(intercept + slope * scores)
-    expected = counts * p
-    gap, score_gap = n1 - expected.sum(axis=1), total - (expected * scores).sum(axis=1)
-    expected *= 1.0 - p
-    i00, i01 = expected.sum(axis=1), (expected * scores).sum(axis=1)
-    i11 = (expected * scores**2).sum(axis=1)
-    determinant = np.maximum(i00 * i11 - i01**2, 1e-300)
-    step = np.stack([i11 * gap - i01 * score_gap, i00 * score_gap - i01 * gap]) / determinant
-    return step, determinant, step[0] * gap + step[1] * score_gap
-
-
-def _shorten(
-    step: Floats,
-    coefficients: Floats,
-    likelihood: Floats,
-    counts: Floats,
-    scores: Floats,
-    n1: Floats,
-    total: Floats,
-) -> Floats:
-    """Halve the steps (2, n_tests) that do not raise the log likelihood, in place; what they reach."""
-    for _ in range(_MAX_STEPS):
-        a, t = coefficients + step
-        log_odds = a[:, np.newaxis] + t[:, np.newaxis] * scores
-        softplus = np.maximum(log_odds, 0.0) + np.log1p(np.exp(-np.abs(log_odds)))
-        reached: Floats = a * n1 + t * total - (counts * softplus).sum(axis=1)
-        falls = reached < likelihood - 1e-9
-        if not falls.any():
-            break
-        step[:, falls] *= 0.5
-    return reached
+    return np.asarray(intercept + slope * scores)

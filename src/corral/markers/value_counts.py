@@ -100,14 +100,7 @@ def _coarse(cells: Integers, weights: Floats) -> Integers:
 def category_counts(
     x: Floats, codes: Integers, weights: Floats | None, n_classes: int, n_categories: int
 ) -> Floats:
-    """Sums of weights (n_classes, n_categories) of the rows that have a category.
-
-    Parameters
-    ----------
-    x, codes : (n_rows,) numbers of categories, NaN where they are missing, and of classes.
-    weights : (n_rows,) or None.
-    n_classes, n_categories : how many there are.
-    """
+    """Sums of weights (n_classes, n_categories) of the rows that have a category; x has NaN where none is."""
     present = ~np.isnan(x)
     cells = codes[present] * n_categories + x[present].astype(np.int64)
     weights = weights_or_ones(weights, len(x))[present]

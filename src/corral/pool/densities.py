@@ -39,6 +39,9 @@ from corral.pool.exponents import KernelRows
 from corral.pool.marginals import SetDensity, VariableSets, mixture_marginals
 from corral.pool.transforms import ClassTransform
 
+# Terms of kernels that are held at once.
+_BLOCK_OF_TERMS = 1_000_000
+
 
 class MemberDensity(ABC):
     """The density of one class on the scale of a member.
@@ -304,23 +307,29 @@ class Mixture(MemberDensity):
         # What is made of the rows is made again: workers of a cluster get copies of models.
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def shares(self, scaled: Floats) -> Floats:
-        """Shares (n_samples, n_rows) of the rows in the density; those of their weights in a normal one."""
-        rows = self._all_rows
-        exponents = rows.exponents(rows.pairs(scaled), scaled, self.bandwidth, self.shrinkage)
-        least = exponents.min(axis=1, keepdims=True, initial=kernels.EXCLUDED)
-        shares: Floats = rows.weights * np.exp(least - exponents)
-        shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
-        return shares
-
     def conditionals(self, scaled: Floats) -> tuple[Floats, Floats]:
-        """See `MemberDensity`; complete samples and rows have a fast path."""
+        """See `MemberDensity`; one pass over the rows serves all variables."""
         conditional, shares = np.zeros(scaled.shape), np.empty((len(scaled), len(self.rows)))
         fast = self._is_fast(scaled)
         conditional[fast], shares[fast] = self._complete_conditionals(scaled[fast])
-        if not fast.all():
-            conditional[~fast], shares[~fast] = super().conditionals(scaled[~fast])
+        others, step = np.flatnonzero(~fast), max(1, _BLOCK_OF_TERMS // max(self.rows.size, 1))
+        for first in range(0, others.size, step):
+            block = others[first : first + step]
+            conditional[block], shares[block] = self._general_conditionals(scaled[block])
         return conditional, shares
+
+    def _general_conditionals(self, x: Floats) -> tuple[Floats, Floats]:
+        """The same for any samples and rows: log means with and without the terms of each variable."""
+        rows, conditional, by_weight = self.kernel_rows, np.zeros(x.shape), super().shares(x)
+        if not len(rows.rows):
+            return conditional, by_weight
+        kernel = self.bandwidth, self.shrinkage
+        exponents = rows.exponents(rows.pairs(x), x, *kernel) - np.log(rows.weights)
+        log_sum = _log_sums(exponents)
+        for j, terms in zip(self.used.tolist(), rows.conditional_terms(x, *kernel), strict=True):
+            has = ~np.isnan(x[:, j])
+            conditional[has, j] = log_sum[has] - _log_sums((exponents - terms)[has])
+        return conditional, by_weight if self.is_normal else softmax(-exponents, axis=1)
 
     def _complete_conditionals(self, x: Floats) -> tuple[Floats, Floats]:
         """The same for complete samples and rows of numbers.

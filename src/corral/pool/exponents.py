@@ -29,6 +29,7 @@ import numpy as np
 
 from corral import kernels
 from corral.array_types import Bools, Floats, Integers
+from corral.data.missing import patterns
 from corral.pool.categories import LevelsOfRows, level_exponents
 from corral.pool.transforms import ClassTransform, complete
 
@@ -194,7 +195,7 @@ class KernelRows:
 
         The only place where they are formed, but for loops that are faster: for complete rows
         `kernels.pulled_log_means` and `kernels.kernel_sums`, by variable `terms` and `kernels.walk_squares`,
-        without one variable in turn `Mixture.conditionals`, and `bandwidths.Refinement`.
+        without one variable in turn `Mixture.conditionals` (complete rows), and `bandwidths.Refinement`.
         """
         categories = self.transform.categories
         half, log_h = 0.5 * bandwidth**-2.0, math.log(bandwidth)
@@ -299,6 +300,29 @@ class KernelRows:
         if not self.transform.categories.columns.size:
             return terms
         return np.concatenate([terms, self._category_terms(x, bandwidth, log_shares)], axis=1)
+
+    def conditional_terms(self, x: Floats, bandwidth: float, shrinkage: float) -> Floats:
+        """Exponents (n_terms, n_samples, n_rows) that each variable adds to those of all others of a sample.
+
+        Those of `terms`; along a covariance that of d_j given the others, (P d)_j^2 / 2 P_jj, where P is the
+        precision of the variables that the sample has.
+        """
+        terms = self.terms(x, bandwidth, shrinkage).swapaxes(0, 1)
+        if self.transform.is_diagonal:
+            return terms
+        precision, centers = self.transform.precision, shrinkage * self._centered
+        x = self.transform.centered(x)
+        normal = np.zeros((len(precision), len(x), len(centers)))
+        for samples, missing in patterns(np.isnan(x)):
+            has = np.setdiff1d(np.arange(len(precision)), missing)
+            explained = np.linalg.solve(precision[np.ix_(missing, missing)], precision[np.ix_(missing, has)])
+            P = precision[np.ix_(has, has)] - precision[np.ix_(has, missing)] @ explained
+            products = (x[np.ix_(samples, has)] @ P).T[:, :, np.newaxis]
+            products = (products - (centers[:, has] @ P).T[:, np.newaxis]) / bandwidth
+            own = np.diag(P)[:, np.newaxis, np.newaxis]
+            log_norm = kernels.LOG_ROOT + math.log(bandwidth) - 0.5 * np.log(own)
+            normal[np.ix_(has, samples)] = 0.5 * products**2 / own + log_norm
+        return np.concatenate([normal, terms])
 
     def _numeric_terms(self, x: Floats, bandwidth: float, shrinkage: float) -> Floats:
         transform = self.transform

@@ -17,7 +17,7 @@ from corral.estimators.decisions import is_torn
 from corral.estimators.description import Description
 from corral.estimators.encoding import is_gap
 from corral.estimators.validation import feature_names
-from corral.evidence.typical_rows import typical_rows
+from corral.evidence.support import typical_rows
 from corral.markers.distributions import N_POINTS, category_shares, density_curves
 from corral.model import LocalModel
 from corral.parallel import Computation
