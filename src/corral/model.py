@@ -134,11 +134,6 @@ class LocalModel(ABC):
         return learn_gap_contrast(self.data, self.min_effect)
 
     @cached_property
-    def empty_columns(self) -> Integers:
-        """Columns in which no training row that counts has a value; those of samples count as missing."""
-        return np.flatnonzero(np.isnan(self.data.X).all(axis=0))
-
-    @cached_property
     def trust(self) -> Trust:
         """Training rows, each left out, as a yardstick for samples; computed when it is first needed."""
         return Trust(self)

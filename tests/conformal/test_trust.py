@@ -485,7 +485,7 @@ def test_values_of_a_column_that_was_empty_in_training_are_said_to_count_for_not
         model = KINDS[name].fit(frame, y)
     new = pd.DataFrame(X_new, columns=list("abcd")).assign(e=np.nan)
     expected = model.assess(new)
-    with pytest.warns(UserWarning, match="no training row has a value of 'e': values there count as missing"):
+    with pytest.warns(UserWarning, match="count as missing: .* of 'e'"):
         found = model.assess(new.assign(e=1e9))
     for one, other in zip(found, expected, strict=True):
         assert_allclose(one, other, rtol=1e-9)

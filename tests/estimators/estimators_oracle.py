@@ -14,10 +14,8 @@ def units(
     X: np.ndarray, scale: str | None, weights: ArrayLike | None = None
 ) -> Callable[[np.ndarray], np.ndarray]:
     """The scale of pooled rows, by the formulas of the documentation; a function of queries."""
-    w = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
-    if scale is None:
-        return lambda Q: Q
     if scale == "rank":
+        w = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
 
         def ranks(Q: np.ndarray) -> np.ndarray:
             columns = []
@@ -28,13 +26,22 @@ def units(
             return np.column_stack(columns)
 
         return ranks
-    constant = np.ptp(X, axis=0) == 0
-    center = X.min(axis=0) if scale == "range" else np.average(X, axis=0, weights=w)
-    width = np.ptp(X, axis=0)
-    if scale == "standard":
-        width = np.sqrt(np.average((X - center) ** 2, axis=0, weights=w))
-    center, width = np.where(constant, X.min(axis=0), center), np.where(constant, 1.0, width)
+    center, width = center_and_width(X, scale, weights)
     return lambda Q: (Q - center) / width
+
+
+def center_and_width(
+    X: np.ndarray, scale: str | None, weights: ArrayLike | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The units of a scale other than ranks; a constant column keeps its own."""
+    if scale is None:
+        return np.zeros(X.shape[1]), np.ones(X.shape[1])
+    center, width = X.min(axis=0), np.ptp(X, axis=0)
+    constant = width == 0
+    if scale == "standard":
+        center = np.average(X, axis=0, weights=weights)
+        width = np.sqrt(np.average((X - center) ** 2, axis=0, weights=weights))
+    return np.where(constant, X.min(axis=0), center), np.where(constant, 1.0, width)
 
 
 def least_squares_outputs(

@@ -4,19 +4,18 @@ import math
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KernelDensity
 
 import paper_oracle
 from corral import RodeoDensity, UnknownLevelsWarning, load_model, save_model
 from corral.datasets import make_shifted_groups
 from data import data_oracle
-from support.exploring import examples
+from estimators import estimators_oracle
+from support.exploring import examples, problems
 
 # Small tables often hold a row twice; tests/data/test_copies.py is about that warning.
 pytestmark = pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
@@ -25,23 +24,10 @@ SCALES = ["range", "standard", None]
 UPDATES = ["simultaneous", "sequential"]
 
 
-def center_and_width(X, scale, weights=None):
-    """The units of a scale by the formulas of the documentation; a constant column keeps its own."""
-    w = np.ones(len(X)) if weights is None else np.asarray(weights)
-    if scale is None:
-        return np.zeros(X.shape[1]), np.ones(X.shape[1])
-    center = X.min(axis=0) if scale == "range" else np.average(X, axis=0, weights=w)
-    width = np.ptp(X, axis=0)
-    if scale == "standard":
-        width = np.sqrt(np.average((X - center) ** 2, axis=0, weights=w))
-    constant = np.ptp(X, axis=0) == 0
-    return np.where(constant, X.min(axis=0), center), np.where(constant, 1.0, width)
-
-
 def referee(X, queries, *, scale, update, weights=None, beta=0.9, c0=1.0, min_bandwidth=None):
     """Log densities in the units of X and bandwidths, by plain loops."""
     X, _, weights, _ = data_oracle.merge_copies(X, np.zeros(len(X)), weights)
-    center, width = center_and_width(X, scale, weights)
+    center, width = estimators_oracle.center_and_width(X, scale, weights)
     n = paper_oracle.effective_number(X, weights)
     h0 = paper_oracle.initial_bandwidth(n, c0)
     floor = h0 / max(n, 1.0) if min_bandwidth is None else min_bandwidth
@@ -54,38 +40,15 @@ def referee(X, queries, *, scale, update, weights=None, beta=0.9, c0=1.0, min_ba
     return [log_p - log_volume for _, log_p in found], [h for h, _ in found]
 
 
-@st.composite
-def tables(draw, max_rows=10, max_columns=3):
-    """Small tables of very different columns: wide, narrow, tied, constant."""
-    n, d = draw(st.integers(1, max_rows)), draw(st.integers(1, max_columns))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    columns = []
-    for _ in range(d):
-        kind = draw(st.sampled_from(["wide", "narrow", "tied", "constant"]))
-        x = {
-            "wide": rng.normal(7, 20, n),
-            "narrow": rng.normal(0.5, 0.02, n),
-            "tied": rng.integers(0, 3, n).astype(float),
-            "constant": np.full(n, 2.5),
-        }[kind]
-        columns.append(x)
-    X = np.column_stack(columns)
-    # Queries at a row, between rows and outside, but not so far that the last digit of a scaled value counts.
-    queries = np.vstack(
-        [X[0], X.mean(axis=0), X.max(axis=0) + rng.uniform(0.1, 1, d) * (X.std(axis=0) + 0.1)]
-    )
-    return X, queries
-
-
 # Against the plain loops
 
 
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("scale", SCALES)
 @examples(25)
-@given(table=tables(), weighted=st.booleans(), seed=st.integers(0, 2**32))
-def test_agrees_with_the_plain_loops(scale, update, table, weighted, seed):
-    X, queries = table
+@given(problem=problems(), weighted=st.booleans(), seed=st.integers(0, 2**32))
+def test_agrees_with_the_plain_loops(scale, update, problem, weighted, seed):
+    X, _, queries = problem
     choice = np.random.default_rng(seed).choice
     weights = choice([0.25, 0.6, 1.0, 2.0, 7.5], size=len(X)) if weighted else None
     density = RodeoDensity(scale=scale, update=update).fit(X, sample_weight=weights)
@@ -123,14 +86,6 @@ def test_score_is_the_total_log_likelihood():
     assert density.score(X[:7]) == pytest.approx(sum(density.score_samples(X[:7]).tolist()), rel=1e-12)
 
 
-def test_threads_do_not_change_the_bits():
-    X, _ = make_shifted_groups(300, groups=(1,), random_state=0)
-    one, many = RodeoDensity().fit(X), RodeoDensity(n_jobs=2).fit(X)
-    assert_array_equal(one.score_samples(X), many.score_samples(X))
-    assert_array_equal(one.local_bandwidths(X), many.local_bandwidths(X))
-    assert_array_equal(one.sample(50, random_state=0), many.sample(50, random_state=0))
-
-
 # Against KernelDensity, which has one bandwidth
 
 
@@ -143,7 +98,7 @@ def test_equals_kernel_density_when_nothing_may_shrink(d, scale, weighted):
     X, queries = rng.normal(5, spread, (80, d)), rng.normal(5, 2 * spread, (40, d))
     weights = rng.uniform(0.1, 3, 80) if weighted else None
     h0 = paper_oracle.initial_bandwidth(paper_oracle.effective_number(X, weights))
-    center, width = center_and_width(X, scale, weights)
+    center, width = estimators_oracle.center_and_width(X, scale, weights)
     peer = KernelDensity(bandwidth=h0).fit((X - center) / width, sample_weight=weights)
     expected = peer.score_samples((queries - center) / width) - np.log(width).sum()
     # At h0 itself and above it, however far: a floor only says where to stop.
@@ -214,7 +169,7 @@ def test_samples_are_rows_plus_noise_of_leave_one_out_bandwidths():
     weights = np.repeat([1.0, 3.0], 10)
     for w in (None, weights):
         density = RodeoDensity().fit(X, sample_weight=w)
-        center, width = center_and_width(X, "range")
+        center, width = estimators_oracle.center_and_width(X, "range")
         share = np.full(20, 1 / 20) if w is None else w / w.sum()
         n = paper_oracle.effective_number(X, w)
         h0 = paper_oracle.initial_bandwidth(n)
@@ -235,14 +190,6 @@ def test_samples_are_rows_plus_noise_of_leave_one_out_bandwidths():
         covariance = (share * (X[:, 0] - mean[0])) @ (X[:, 1] - mean[1])
         error = np.sqrt(variance.prod() + covariance**2) / math.sqrt(len(S))
         assert abs(np.cov(S, rowvar=False)[0, 1] - covariance) < 5 * error
-
-
-def test_samples_follow_the_weights():
-    # Two heaps that no bandwidth can bridge, so that the heap of each sample is known.
-    X = np.array([[0.0], [1.0], [1e6], [1e6 + 1]])
-    density = RodeoDensity(scale=None).fit(X, sample_weight=[1, 2, 8, 1])
-    S = density.sample(4000, random_state=0)
-    assert abs((S > 5e5).mean() - 9 / 12) < 5 * math.sqrt(0.75 * 0.25 / 4000)
 
 
 def test_seed_fixes_samples():
@@ -276,93 +223,12 @@ def test_impossible_number_of_samples():
             density.sample(n_samples)
 
 
-# Weights
-
-
-def test_weights_equal_copies_and_zero_equals_removal():
-    rng = np.random.default_rng(3)
-    X, queries = rng.normal(size=(25, 2)) * [1, 0.1], rng.normal(size=(10, 2)) * [1, 0.1]
-    weights = rng.integers(0, 4, 25)
-    for scale in SCALES:
-        copies = RodeoDensity(scale=scale).fit(np.repeat(X, weights, axis=0))
-        weighted = RodeoDensity(scale=scale).fit(X, sample_weight=weights)
-        assert_allclose(weighted.initial_bandwidth_, copies.initial_bandwidth_, rtol=1e-14)
-        assert_allclose(weighted.local_bandwidths(queries), copies.local_bandwidths(queries), rtol=1e-12)
-        assert_allclose(weighted.score_samples(queries), copies.score_samples(queries), rtol=1e-9)
-
-
-def test_removed_rows_do_not_stretch_the_scale():
-    X = np.array([[0.0], [1.0], [2.0], [1e9]])
-    weighted = RodeoDensity().fit(X, sample_weight=[1, 1, 1, 0])
-    assert_allclose(weighted.score_samples(X[:3]), RodeoDensity().fit(X[:3]).score_samples(X[:3]), rtol=1e-9)
-
-
-# Frames
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_frames_with_names(frame):
-    X, _ = make_shifted_groups(30, groups=(1,), random_state=0)
-    X = X[:, :3]
-    table = frame(dict(zip("abc", X.T, strict=True)))
-    density = RodeoDensity().fit(table)
-    assert_array_equal(density.feature_names_in_, ["a", "b", "c"])
-    assert density.n_features_in_ == 3
-    expected = RodeoDensity().fit(X)
-    assert_array_equal(density.score_samples(table), expected.score_samples(X))
-    assert_array_equal(density.local_bandwidths(table), expected.local_bandwidths(X))
-    with pytest.raises(ValueError, match="Feature names unseen at fit time:\n- d"):
-        density.score_samples(frame(dict(zip("abd", X.T, strict=True))))
-
-
-def test_a_second_fit_forgets_the_first():
-    X = np.random.default_rng(0).normal(size=(30, 3))
-    density = RodeoDensity().fit(pd.DataFrame(X, columns=["a", "b", "c"])).fit(X[:, :2])
-    assert density.n_features_in_ == 2
-    assert not hasattr(density, "feature_names_in_")
-    assert_array_equal(density.score_samples(X[:, :2]), RodeoDensity().fit(X[:, :2]).score_samples(X[:, :2]))
-
-
 # What is refused; test_classifier.py has the checks of rows and weights that all estimators share
 
 
-def test_bad_input_gets_the_errors_of_scikit_learn():
-    density = RodeoDensity().fit([[0.0, 1.0], [2.0, 3.0]])
-    for method in ("score_samples", "local_bandwidths", "score", "fit"):
-        with pytest.raises(ValueError, match="holds an infinite value in row"):
-            getattr(density, method)([[0.0, math.inf]])
-        with pytest.raises(ValueError, match="Complex data not supported"):
-            getattr(density, method)(np.array([[0.0, 1.0 + 2.0j]]))
-    with pytest.raises(ValueError, match="X has 3 features, but RodeoDensity is expecting 2 features"):
-        density.score_samples([[0.0, 1.0, 2.0]])
-    for method in ("score_samples", "local_bandwidths", "score", "sample"):
-        with pytest.raises(NotFittedError, match="This RodeoDensity instance is not fitted yet"):
-            getattr(RodeoDensity(), method)(*([] if method == "sample" else [[[0.0]]]))
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"update": "both"}, r"update must be one of 'simultaneous', 'sequential', got 'both'\."),
-        ({"scale": "rank"}, r"scale must be one of 'range', 'standard', None, got 'rank'\."),
-        ({"beta": 1}, r"beta must be a number between 0 and 1 \(exclusive\), got 1\."),
-        ({"c0": 0}, r"c0 must be a number .*, got 0\."),
-        ({"min_bandwidth": "automatic"}, r"min_bandwidth .* must be a number .*, got 'automatic'\."),
-    ],
-)
-def test_parameters_out_of_range_name_the_value(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        RodeoDensity(**parameters).fit([[0.0], [1.0]])
-
-
-def test_verbose_shows_progress_on_the_error_stream(capsys):
-    X = np.random.default_rng(0).normal(size=(30, 2))
-    RodeoDensity().fit(X).score_samples(X)
-    assert capsys.readouterr() == ("", "")
-    RodeoDensity(verbose=1).fit(X).score_samples(X)
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "100%" in shown.err
+def test_ranks_are_refused():
+    with pytest.raises(ValueError, match=r"scale must be one of 'range', 'standard', None, got 'rank'\."):
+        RodeoDensity(scale="rank").fit([[0.0], [1.0]])
 
 
 def test_parameters_set_later_change_nothing_that_was_learnt(tmp_path):

@@ -323,38 +323,6 @@ def test_values_of_many_rows_are_written_as_the_table_has_them():
     assert said == ["1013.25", "123456", "0.3", "0.6667", "0.1"]
 
 
-def long_numbers(n=60):
-    """Two classes that differ by a code of two values, by days written as numbers and by an income."""
-    random = np.random.default_rng(0)
-    y = np.repeat(["a", "b"], n)
-    X = pd.DataFrame({"code": np.where(random.random(2 * n) < np.where(y == "a", 0.2, 0.8), 123457, 123456)})
-    X["day"] = 20230100 + random.integers(1, 15, 2 * n) + np.where(y == "a", 0, 14)
-    X["income"] = random.normal(np.where(y == "a", 24730.5, 35970.5), 1000.0)
-    return X, y
-
-
-def test_long_numbers_keep_their_digits():
-    X, y = long_numbers()
-    description = MarkerSelector().fit(X, y).describe()
-    middles = {
-        name: [X[name][y == label].quantile(interpolation="nearest") for label in "ab"]
-        for name in ("day", "income")
-    }
-    for a, (code, often) in enumerate([(123456, "low"), (123457, "high")]):
-        shares = [(X["code"][y == label] == code).mean() for label in "ab"]
-        assert (
-            description.phrase(a, 0)
-            == f"code = {code} more often ({shares[a]:.0%}; others {shares[1 - a]:.0%})"
-        )
-        for j, name in enumerate(("day", "income"), start=1):
-            said = [f"{number:.0f}" for number in (description.typical[a, j], description.background[a, j])]
-            assert_allclose(
-                [float(each) for each in said], [middles[name][a], middles[name][1 - a]], rtol=0.05
-            )
-            assert description.phrase(a, j) == f"{name} {often} ({said[0]}; others {said[1]})"
-    assert "e+" not in repr(description) + description._repr_html_()
-
-
 def test_mostly_zeros_are_told_by_ranges_or_shares():
     random = np.random.default_rng(0)
     y = np.repeat(["plain", "rich"], 200)
@@ -395,7 +363,7 @@ def test_notebooks_show_a_table(fitted):
     X = X.rename(columns={"patch": "<script>alert(1)</script>"})
     cells = Cells(MarkerSelector().fit(X, y).describe()._repr_html_())
     assert "script" not in cells.tags
-    assert "<script>alert(1)</script>" in cells.texts
+    assert any(text.startswith("<script>alert(1)</script> = 1 more often") for text in cells.texts)
     assert "no variable found" in cells.texts
     description = fitted.describe()
     assert Cells(description._repr_html_()).tags.count("tr") == 1 + description.markers.sum()

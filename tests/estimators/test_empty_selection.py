@@ -25,9 +25,7 @@ SIZES = {"tolerance": 9.0, "initial_size": 5, "test_size": 5, "step": 2}
 CALLS = {
     "fit": lambda: RodeoClassifier(**SELECTED).fit(X, Y),
     "partial_fit": lambda: RodeoClassifier(**SELECTED).partial_fit(X, Y),
-    "selector": lambda: RodeoSelector(**NONE).fit(X, Y),
     "transform": lambda: RodeoSelector(**NONE).fit_transform(X, Y),
-    "pipeline": lambda: make_pipeline(RodeoClassifier(**SELECTED)).fit(X, Y),
     "selector in a pipeline": lambda: make_pipeline(RodeoSelector(**NONE), "passthrough").fit(X, Y),
     "grid": lambda: GridSearchCV(RodeoClassifier(**SELECTED), {"c0": [1.0]}, cv=2).fit(X, Y),
     "sample sizes": lambda: estimate_sample_sizes(X, Y, estimator=RodeoClassifier(**SELECTED), **SIZES),

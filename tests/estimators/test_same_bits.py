@@ -104,6 +104,8 @@ def test_density(scale, update):
     model = RodeoDensity(scale=scale, update=update).fit(X)
     assert_rows_on_their_own(model.score_samples, queries)
     assert_rows_on_their_own(model.local_bandwidths, queries)
+    assert_same_on_threads(model, model.score_samples, queries)
+    assert_same_on_threads(model, lambda rows: model.sample(len(rows), random_state=0), queries)
 
 
 @pytest.mark.parametrize("scale", ["range", "standard", "rank", None])

@@ -272,21 +272,6 @@ def test_a_constant_column_left_out_has_density_one():
         assert_allclose(log_density[:, k], expected, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize(
-    ("scale", "features"), [("range", "all"), ("standard", "selected"), ("rank", "selected"), (None, "all")]
-)
-def test_weight_k_is_k_copies_with_class_bandwidths(scale, features):
-    X, y = three_classes()
-    weights = np.random.RandomState(3).randint(0, 4, len(y))
-    classifier = RodeoClassifier(bandwidth="class", scale=scale, features=features)
-    weighted = fit_quietly(classifier, X, y, weights)
-    bandwidths, relevant, log_density = weighted.bandwidths_, weighted.relevant_, weighted.log_density(X)
-    copied = fit_quietly(classifier, np.repeat(X, weights, axis=0), np.repeat(y, weights))
-    assert_allclose(copied.bandwidths_, bandwidths, rtol=1e-10)
-    assert_array_equal(copied.relevant_, relevant)
-    assert_allclose(copied.log_density(X), log_density, rtol=1e-9, atol=1e-9)
-
-
 @pytest.mark.parametrize("bandwidth", ["local", "class"])
 def test_a_class_without_rows_is_never_predicted(bandwidth):
     X, y = three_classes()

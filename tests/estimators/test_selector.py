@@ -86,29 +86,6 @@ def test_names_of_the_selected_columns(shifted):
     assert selector.get_feature_names_out(NAMES).tolist() == ["column 0", "column 1"]
 
 
-@pytest.mark.parametrize(("output", "kind"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
-def test_set_output(shifted, output, kind):
-    X, y = shifted
-    frame = kind(X, columns=NAMES) if output == "pandas" else kind(X, schema=NAMES)
-    selector = MarkerSelector().set_output(transform=output)
-    selected = selector.fit(frame, y).transform(frame)
-    assert isinstance(selected, kind)
-    assert list(selected.columns) == ["column 0", "column 1"]
-    assert_array_equal(selected.to_numpy(), X[:, :2])
-    assert isinstance(selector.fit_transform(frame, y), kind)
-
-
-def test_selection_before_another_classifier(shifted):
-    X, y = shifted
-    X_test, y_test = make_shifted_groups(200, random_state=1)
-    pipeline = make_pipeline(MarkerSelector(), LogisticRegression())
-    pipeline.fit(X, y)
-    assert pipeline[-1].n_features_in_ == 2
-    same = LogisticRegression().fit(X[:, :2], y)
-    assert_array_equal(pipeline.predict_proba(X_test), same.predict_proba(X_test[:, :2]))
-    assert pipeline.score(X_test, y_test) > 0.7
-
-
 def test_nothing_selected(shifted):
     # As in scikit-learn's selectors: a warning in transform and no columns; ours comes before, in fit.
     X, y = shifted

@@ -1,57 +1,37 @@
-"""Base classes: estimators with a page in the reference, estimators of tables, and selectors of variables."""
+"""Base classes: estimators of tables, and selectors of variables."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from importlib import metadata
-from typing import Any
+from typing import Any, Literal, Self
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from corral.array_types import Bools, Floats, Integers, equal_or_none
+from corral.array_types import Floats, Integers, equal_or_none
 from corral.data.dataset import TrainingRows
 from corral.estimators.encoding import Encoding, unknown_sentence
 from corral.estimators.tables import UnknownLevelsWarning, read_table, validate_columns
-from corral.estimators.validation import check_groups, check_sample_weight, warn_user
+from corral.estimators.validation import check_groups, check_sample_weight, unchanged_by_errors, warn_user
 from corral.parallel import Computation
 
+# The type of the parameter `categorical_features`.
+Categorical = Literal["from_dtype"] | ArrayLike | None
 
-class InReference:
-    """A public estimator: its representation in HTML links to its page in the reference.
 
-    scikit-learn reads both attributes. It makes no link of an empty address, nor for a class that a user
-    derives, since that has another module.
+class TableEstimator(BaseEstimator):
+    """An estimator that takes tables as they are: with missing values and categories.
+
+    Its parameters are the fields of a dataclass: scikit-learn reads them from the `__init__` that this makes.
     """
-
-    _doc_link_module = "corral"
-
-    @property
-    def _doc_link_template(self) -> str:
-        """Address of the page, as scikit-learn fills it in; empty where the site has no address."""
-        try:
-            entries: list[str] = metadata.metadata("corral").get_all("Project-URL", [])
-        except metadata.PackageNotFoundError:  # imported from a folder, and never installed
-            return ""
-        addresses = dict(entry.split(", ", 1) for entry in entries)
-        if "Documentation" not in addresses:
-            return ""
-        # An estimator is documented where it is imported from, not where it is written.
-        module = "corral.dask" if type(self).__module__.startswith("corral.dask") else "corral"
-        return addresses["Documentation"].rstrip("/") + f"/generated/{module}.{{estimator_name}}.html"
-
-
-class TableEstimator(InReference, BaseEstimator):
-    """An estimator that takes tables as they are: with missing values and categories."""
 
     n_features_in_: int
     encoding_: Encoding
     na_values_: list[str]
-    categorical_features: Any
+    categorical_features: Categorical
     n_jobs: int | None
     verbose: int
 
@@ -99,15 +79,37 @@ class TableSelector(SelectorMixin, TableEstimator):
 
     classes_: NDArray[Any]
 
-    @property
-    @abstractmethod
-    def _selected(self) -> Bools:
-        """Which variables are selected for each class, (n_classes, n_features)."""
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Find the variables of each class.
 
-    def _get_support_mask(self) -> Bools:
-        check_is_fitted(self)
-        mask: Bools = np.logical_or.reduce(self._selected)
-        return mask
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Their classes; at least two.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each row matters, up to a common factor.
+        groups : array-like of shape (n_samples,), default=None
+            Which rows belong together: a row leaves its group out. Tests count rows that are alike within
+            groups as fewer, and are no surer than a permutation of whole groups could be.
+
+        Returns
+        -------
+        self : estimator
+        """
+        with unchanged_by_errors(self):
+            return self._learn(self._check_rows(X, y, sample_weight, groups, reset=True))
+
+    @abstractmethod
+    def _learn(self, training: TrainingRows) -> Self:
+        """Find the variables of each class in validated rows."""
 
     def transform(self, X: ArrayLike) -> Any:
         """Keep the columns of the selected variables.
@@ -120,7 +122,7 @@ class TableSelector(SelectorMixin, TableEstimator):
         Returns
         -------
         X_selected : array or frame of shape (n_samples, n_selected)
-            As they are: levels stay levels, and gaps stay gaps.
+            As they are: categories stay categories, and missing values stay missing.
         """
         check_is_fitted(self)
         read_table(self, X, reset=False)  # so that a column of another kind is named

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import wraps
 from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
@@ -39,11 +39,11 @@ def by_rows(
             result_type = dtype or (np.float64 if axes else self.classes_.dtype)
             empty = np.empty((0, *(sizes[axis] for axis in axes)), result_type)
 
-            def compute_block(block: Any, estimator: Any) -> NDArray[Any]:
-                if not len(block):
-                    return empty
-                result: NDArray[Any] = getattr(estimator, name)(block, *arguments, **options)
-                return result
+            classes = self.classes_
+
+            def compute_block(block: Any, estimator: Any) -> Any:
+                result = getattr(estimator, name)(block, *arguments, **options) if len(block) else empty
+                return _framed(result, block, classes)
 
             return _map_blocks(compute_block, self, X, empty)
 
@@ -52,7 +52,7 @@ def by_rows(
     return decorate
 
 
-def _map_blocks(compute_block: Callable[..., NDArray[Any]], estimator: Any, X: Any, empty: Any) -> Any:
+def _map_blocks(compute_block: Callable[[Any, Any], Any], estimator: Any, X: Any, empty: Any) -> Any:
     """Apply a method, whose result for no rows is `empty`, to the blocks of a collection."""
     import dask
     import dask.array as da
@@ -74,23 +74,19 @@ def _map_blocks(compute_block: Callable[..., NDArray[Any]], estimator: Any, X: A
             meta=empty,
         )
     import dask.dataframe as dd
-    import pandas as pd
 
     if not isinstance(X, dd.DataFrame):
         raise TypeError(f"X must be a dask array or dataframe, got {type(X).__name__}.")
-    index = pd.Index([], dtype=X.index.dtype, name=X.index.name)
-    meta = _framed(empty, index, estimator.classes_)
-    return X.map_partitions(partial(_frame_of_part, compute_block), shared, meta=meta)
+    meta = _framed(empty, X._meta[:0], estimator.classes_)  # noqa: SLF001 (as map_partitions itself does)
+    return X.map_partitions(compute_block, shared, meta=meta)
 
 
-def _frame_of_part(compute_block: Callable[..., NDArray[Any]], part: Any, estimator: Any) -> Any:
-    return _framed(compute_block(part, estimator), part.index, estimator.classes_)
-
-
-def _framed(result: NDArray[Any], index: Any, classes: NDArray[Any]) -> Any:
-    """Labels as a series, numbers per class as a frame, and what has a third axis as it is."""
+def _framed(result: NDArray[Any], block: Any, classes: NDArray[Any]) -> Any:
+    """Of a frame labels as a series and numbers per class as a frame; what has a third axis as it is."""
+    if not hasattr(block, "iloc") or result.ndim == 3:
+        return result
     import pandas as pd
 
     if result.ndim == 1:
-        return pd.Series(result, index=index)
-    return pd.DataFrame(result, index=index, columns=classes) if result.ndim == 2 else result
+        return pd.Series(result, index=block.index)
+    return pd.DataFrame(result, index=block.index, columns=classes)

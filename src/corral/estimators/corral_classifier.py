@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from corral.array_types import Bools, Floats
 from corral.data.dataset import LabelledRows, TrainingRows
+from corral.estimators.base import Categorical
 from corral.estimators.density_classifier import DensityClassifier
 from corral.estimators.validation import (
     check_integer,
@@ -30,35 +32,26 @@ from corral.pool.model import PoolModel
 MAX_ROWS = 3000
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PoolMember(DensityClassifier):
     """One member of a pool, as a classifier that stands on its own.
 
     It predicts and explains as every classifier here does, at the temperature at which it is calibrated.
     `CorralClassifier` makes it; it cannot be fitted by itself.
-
-    Parameters
-    ----------
-    name : str
-        What kind of densities it has, and in which units.
-    n_jobs : int, default=None
-        Number of threads.
-    verbose : int, default=0
-        If positive, show a progress bar.
     """
 
-    model_: PoolModel
-    _doc_link_template = ""  # it has no page
-    categorical_features = "from_dtype"  # no parameter: the pool has read the columns
+    name: str = ""  # what kind of densities it has, and on which scale
+    n_jobs: int | None = None
+    verbose: int = 0
 
-    def __init__(self, name: str = "", *, n_jobs: int | None = None, verbose: int = 0) -> None:
-        self.name = name
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    model_: PoolModel = field(init=False)
+    categorical_features = "from_dtype"  # no parameter: the pool has read the columns
 
     def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
         raise TypeError("a member of a pool cannot be fitted by itself: fit a CorralClassifier.")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CorralClassifier(DensityClassifier):
     r"""Classify by a pool of class densities, weighed and calibrated by leave-one-out.
 
@@ -128,18 +121,8 @@ class CorralClassifier(DensityClassifier):
         Mean evidence of each variable for the classes at their own rows, 0 where it is negative.
     model_ : PoolModel
         All that `fit` has learnt.
-    classes_ : ndarray of shape (n_classes,)
-        Class labels.
-    class_count_ : ndarray of shape (n_classes,)
-        Number of training rows of each class, weights counted.
-    class_prior_ : ndarray of shape (n_classes,)
-        Probability of each class before a sample is seen.
-    n_copies_ : int
-        Number of training rows that are copies of others; see `RodeoClassifier`.
-    n_features_in_ : int
-        Number of variables seen in `fit`.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if `X` had any.
+    classes_, class_count_, class_prior_, n_copies_, n_features_in_, feature_names_in_
+        As in `RodeoClassifier`.
 
     See Also
     --------
@@ -190,26 +173,15 @@ class CorralClassifier(DensityClassifier):
     3: x0 low (-0.2506; others 0.07095)
     """
 
-    model_: PoolModel
+    priors: Literal["empirical", "uniform"] | ArrayLike = "empirical"
+    min_effect: float = MIN_EFFECT
+    categorical_features: Categorical = "from_dtype"
+    max_rows: int | None = MAX_ROWS
+    n_jobs: int | None = None
+    verbose: int = 0
+    random_state: int | np.random.RandomState | None = None
 
-    def __init__(
-        self,
-        *,
-        priors: Literal["empirical", "uniform"] | ArrayLike = "empirical",
-        min_effect: float = MIN_EFFECT,
-        categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
-        max_rows: int | None = MAX_ROWS,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.priors = priors
-        self.min_effect = min_effect
-        self.max_rows = max_rows
-        self.categorical_features = categorical_features
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+    model_: PoolModel = field(init=False)
 
     def __corral_validate__(self) -> None:
         super().__corral_validate__()
@@ -240,13 +212,13 @@ class CorralClassifier(DensityClassifier):
     @property
     def members_(self) -> list[PoolMember]:
         """The members that are kept, each a classifier of its own, the heaviest first."""
-        return [self._member(m) for m in range(len(self.model_.pool.members))]
-
-    def _member(self, m: int) -> PoolMember:
-        member = PoolMember(self.model_.pool.members[m].title, n_jobs=self.n_jobs, verbose=self.verbose)
-        member.model_ = self.model_.single_members[m]
-        take_names_from(self, member)
-        return member
+        members = []
+        for kept, model in zip(self.model_.pool.members, self.model_.single_members, strict=True):
+            member = PoolMember(name=kept.title, n_jobs=self.n_jobs, verbose=self.verbose)
+            member.model_ = model
+            take_names_from(self, member)
+            members.append(member)
+        return members
 
     @property
     def member_weights_(self) -> Floats:

@@ -31,7 +31,6 @@ from corral.estimators.validation import (
     sort_rows,
     unchanged_by_errors,
 )
-from corral.estimators.warned import warn_of_unknown_columns
 from corral.evidence.explanations import evidence_of_classes
 from corral.markers.contrast import learn_contrast
 from corral.model import LocalModel
@@ -119,24 +118,23 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
                     f"partial_fit needs the {self.model_.n_rows} rows of the fit, of which the model has "
                     f"{len(self.model_.training.X)}: fit all rows together."
                 )
-            encoding = None if first else self.encoding_
+            before = None if first else self.encoding_
             rows = self._check_rows(X, y, sample_weight, groups, reset=first)
-            if not first and (groups is None) != (self.model_.training.groups is None):
-                raise ValueError("groups must be given for all parts of the rows, or for none.")
             self._name_rows(None)
-            expected = None if first else self.classes_
-            if expected is not None:
-                check_kind_of_labels(rows.y, expected, "the classes so far are")
+            expected = None
             if classes is not None:
-                named = np.unique(classes)
-                check_kind_of_labels(rows.y, named, "`classes` holds")
-                unknown = np.setdiff1d(rows.y, named)
+                expected = np.unique(classes)
+                check_kind_of_labels(rows.y, expected, "`classes` holds")
+                unknown = np.setdiff1d(rows.y, expected)
                 if unknown.size:
                     raise ValueError(f"y holds the class {unknown.tolist()[0]!r}, which is not in classes.")
-                expected = named if expected is None else np.union1d(expected, named)
-            if encoding is not None:  # new levels may have changed the numbers of levels
+            if before is not None:
                 training = self.model_.training
-                recoded = encoding.recoded(training.X, self.encoding_)
+                if (groups is None) != (training.groups is None):
+                    raise ValueError("groups must be given for all parts of the rows, or for none.")
+                check_kind_of_labels(rows.y, self.classes_, "the classes so far are")
+                expected = self.classes_ if expected is None else np.union1d(self.classes_, expected)
+                recoded = before.recoded(training.X, self.encoding_)  # with the levels of the new rows
                 rows = training._replace(X=recoded, levels=self.encoding_.counts).extended(rows)
             return self._learn(rows, sort_rows(rows, expected))
 
@@ -223,10 +221,9 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
         """Label of least expected cost for each row of `X`.
 
         The expected cost of a label is the sum over the classes of their probabilities times the costs of
-        deciding for the label where they are true. So it relies on `predict_proba` being calibrated, for data
-        in which classes are as frequent as `class_prior_` says. `CorralClassifier` calibrates. The
-        probabilities of `RodeoClassifier` are not calibrated and often too certain, and its priors are
-        uniform by default.
+        deciding for the label where they are true. It relies on calibrated probabilities, as
+        `CorralClassifier` has them, and on classes as frequent as `class_prior_` says. Those of
+        `RodeoClassifier` are often too certain, and its priors are uniform by default.
 
         Parameters
         ----------
@@ -269,8 +266,8 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
 
         It is the share of training rows of the class that are at most as typical of it as the row. A row that
         comes from the same source as the training rows of the class has a typicality of at most 0.05 in about
-        5 of 100 cases. *About*, since training rows are drawn by chance as well, and since a new row is
-        compared with all of them, but a training row with the others alone.
+        5 of 100 cases. *About*, since a new row is compared with all training rows, but a training row with
+        the others alone.
 
         Parameters
         ----------
@@ -292,10 +289,9 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
         -----
         Rows are compared by the log density of the class, each training row being left out with its copies
         and its group; a value more than three standard deviations from every value of its column in the class
-        counts against a row. The guide says how, also for missing values. In pools everything that the
-        score uses is learnt without the fold of a training row. In `RodeoClassifier` units and bandwidths
-        have seen it, so that with few rows, many variables or long tails more than 5 of 100 rows may have a
-        typicality of 0.05.
+        counts against a row. The guide has the details. In pools everything that the score uses is learnt
+        without the fold of a training row. In `RodeoClassifier` scales and bandwidths have seen it, so that
+        with few rows, many variables or long tails more than 5 of 100 rows may have a typicality of 0.05.
 
         Examples
         --------
@@ -353,14 +349,14 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
     def predict_set(self, X: ArrayLike, coverage: float = 0.9) -> Bools:
         """Labels that each row of `X` may have: sets that hold the right one about as often as asked.
 
-        With ``coverage=0.95``, about 95 in 100 new rows of each class get a set that holds their class, rare
-        classes like frequent ones, if new rows come from the same source as the training rows of the class
-        (if they are *exchangeable* with them). With groups, new groups must come from the same source.
+        With ``coverage=0.95``, about 95 in 100 new rows of each class, rare or frequent, get a set that holds
+        their class, if they come from the same source as the training rows of the class (if they are
+        *exchangeable* with them). With groups, new groups must come from the same source.
 
-        A label is left out of the set if it is less probable for the row than for nearly all training rows
-        that do have it: all but a share 1 - `coverage`. A training row is judged without itself, a new row by
-        all training rows. That is nearly the same, but not quite, so that coverage is *about* what is asked
-        for, as of all methods that leave out one row at a time [1]_.
+        A label is left out of the set if it is less probable for the row than for all but a share
+        1 - `coverage` of the training rows that do have it. Coverage is *about* what is asked for, as of all
+        methods that leave out one row at a time [1]_: a new row is judged by all training rows, and a
+        training row without itself.
 
         Parameters
         ----------
@@ -377,9 +373,8 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
             Which labels are in the set: one if the row is easy, several if it is hard. The set is empty if
             the row is clearly less typical than every training row (`is_novel` at any level), which lowers
             the coverage by 1 / (n + 1) at most, where n is the number of all rows. Any other set that would
-            be empty holds the label that `predict` returns, so that classes that are nearly always told right
-            are covered more often than asked for. A set may lack that label, where it is less probable than
-            it usually is for rows of its class, and hold another, as of a class with few rows.
+            be empty holds the label that `predict` returns. A set may lack that label, where it is less
+            probable than it usually is for rows of its class, and hold another.
 
         See Also
         --------
@@ -458,9 +453,9 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
     def describe(self) -> Description:
         """What marks each class: variables in which it differs from its background, strongest first.
 
-        Which variables these are is found from the training rows, by ranks and with error control, whatever
-        the densities use. The evidence says what the labels rest on; it is computed once, from at most 50
-        rows of each class and, with more than ten variables, 4 pairs of orders in which they become known.
+        Markers are found in the training rows, by ranks and with error control, whatever the densities use.
+        The evidence says what the labels rest on; it is computed once, from at most 50 rows of each class
+        and, with more than ten variables, 4 pairs of orders in which they become known.
 
         Returns
         -------
@@ -485,11 +480,7 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
 
     @property
     def feature_importances_(self) -> Floats:
-        """Mean evidence of each variable for the classes at their own rows, 0 where it is negative.
-
-        As in `describe`, each row is left out: what a variable adds to the log odds of the class and the most
-        probable other one.
-        """
+        """Mean evidence of each variable for the classes at their own rows, as in `describe`; at least 0."""
         check_is_fitted(self)
         evidence = evidence_of_classes(self.model_, self._computation())
         importances: Floats = np.maximum(evidence[self.class_count_ > 0.0].mean(axis=0), 0.0)
@@ -521,10 +512,7 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
         rows = self.model_.all_rows
         counts = np.zeros((rows.labels.size, rows.X.shape[1]))
         for _ in range(n):
-            halves = [
-                of_class[random_rows(of_class.size, -(-of_class.size // 2), random)]
-                for of_class in rows.members()
-            ]
+            halves = [each[random_rows(each.size, -(-each.size // 2), random)] for each in rows.members()]
             half = rows.take(np.sort(np.concatenate(halves)))
             counts += self._selected_in(half, np.random.RandomState(random.randint(2**31 - 1)))
         return counts / n
@@ -550,12 +538,6 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
     def n_copies_(self) -> int:
         """Number of training rows that are copies of others."""
         return self.model_.n_copies
-
-    def _check_samples(self, X: ArrayLike) -> Floats:
-        """Validate samples of a fitted classifier, and warn of values that it cannot judge."""
-        samples = super()._check_samples(X)
-        warn_of_unknown_columns(self.model_, samples, feature_names(self))
-        return samples
 
     def _selected_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
         """Find the markers of each class in some of the rows."""

@@ -18,10 +18,9 @@ from corral.sentences import (
     NO_MARKER,
     class_lines,
     difference,
-    different_texts,
     exact_text,
-    number_text,
     often_missing,
+    value_text,
 )
 
 if TYPE_CHECKING:
@@ -115,18 +114,9 @@ class Description:
     def value_text(self, variable: int, value: float) -> str:
         """Write a value of a variable: a number, or the name of a level."""
         levels = self.levels[variable]
-        if np.isnan(value):
-            return "missing"
-        if levels is None:
-            return number_text(value)
+        if levels is None or np.isnan(value):
+            return value_text(value)
         return str(levels[int(value)])
-
-    def _middles(self, a: int, j: int) -> list[str]:
-        """Write what is typical of a class and of its background, so that what differs looks different."""
-        middles = [float(self.typical[a, j]), float(self.background[a, j])]
-        if self.levels[j] is None and not np.isnan(middles).any():
-            return different_texts(middles)
-        return [self.value_text(j, middle) for middle in middles]
 
     def phrase(self, label_number: int, variable: int) -> str:
         """Say how a class differs in a variable, as in "petal length low (1.5; others 4.9)".
@@ -144,20 +134,10 @@ class Description:
         )
 
     def also_rests_on(self, label_number: int) -> list[int]:
-        """List variables that do not mark a class by themselves, but that its labels rest on.
+        """List at most three variables that do not mark a class, but that its labels rest on.
 
         These are variables that tell the class from one of many others, or only together with others: not
         markers, but with an evidence of at least 0.5, and of at least a quarter of the largest.
-
-        Parameters
-        ----------
-        label_number : int
-            Position of the class in `classes`.
-
-        Returns
-        -------
-        variables : list of int
-            At most three, strongest first.
         """
         if self.evidence is None:
             return []
@@ -170,12 +150,7 @@ class Description:
         """List variables that describe no class and carry no evidence on average over the rows of any.
 
         Their mean evidence is below 0.05 in each class. In single rows they may still count, since evidence
-        depends on the other values.
-
-        Returns
-        -------
-        variables : list of int
-            In the order of the columns; empty where there is no model that predicts.
+        depends on the other values. The list is empty where there is no model that predicts.
         """
         if self.evidence is None:
             return []
@@ -234,24 +209,13 @@ class Description:
 
     def _repr_html_(self) -> str:
         """Show a table of the markers in notebooks."""
-        heads = ("class", "variable", "direction", "typical", "others", "effect", "p-value")
         lines = []
         for a, label in enumerate(self.classes.tolist()):
             markers = self.markers_of(a)
-            if not markers:
-                lines.append([str(label), NO_MARKER, "", "", "", "", ""])
-            lines += [
-                [
-                    str(label) if not i else "",
-                    self.feature_names[j],
-                    self.direction[a, j],
-                    *self._middles(a, j),
-                    f"{self.effect[a, j]:+.2f}",
-                    f"{self.pvalue[a, j]:.1g}",
-                ]
-                for i, j in enumerate(markers)
-            ]
-        return html_table(heads, lines)
+            numbers = [(f"{self.effect[a, j]:+.2f}", f"{self.pvalue[a, j]:.1g}") for j in markers]
+            marked = [(self.phrase(a, j), *each) for j, each in zip(markers, numbers, strict=True)]
+            lines += [(str(label), *each) for each in marked or [(NO_MARKER, "", "")]]
+        return html_table(("class", "what marks it", "effect", "p-value"), lines)
 
 
 def class_description(

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral.array_types import Bools, Floats, Integers
-from corral.sentences import begun
+from corral.sentences import begun, listed
 
 # Up to here, integers that differ are different floats.
 _LARGEST_EXACT = 2**53
@@ -112,18 +112,6 @@ class Column:
         unknown = Counter({str(value): n for value, n in counts if value not in position})
         return numbers[codes], unknown
 
-    def numbers_or_missing(self) -> tuple[Floats, Counter[str]]:
-        """Finite numbers of a column, NaN in place of all other values, and how often these were met."""
-        numbers, unknown = np.full(len(self.cells), np.nan), Counter[str]()
-        value: Any
-        for i, value in enumerate(self.cells.tolist()):
-            is_number = isinstance(value, int | float | np.integer | np.floating)
-            if is_number and abs(value) <= _LARGEST_FLOAT:
-                numbers[i] = value
-            elif not is_gap(value):
-                unknown[str(value)] += 1
-        return numbers, unknown
-
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
@@ -133,8 +121,8 @@ class Encoding:
     ----------
     levels : for each column its levels, or None for a column of numbers.
     ordered : (n_features,) whether the positions of levels count as measurements.
-    empty : positions of columns of numbers that had no value in `fit`, whatever type they had. Samples may
-        hold values of any type there, which are ignored.
+    empty : positions of columns of numbers that had no value in `fit`, whatever type they had. Values of any
+        type that samples hold there are unknown, as categories are that no training row has.
     """
 
     levels: Sequence[list[Any] | None]
@@ -156,14 +144,8 @@ class Encoding:
     @property
     def counts(self) -> Integers | None:
         """(n_features,) numbers of levels, 0 for measurements; None if there are no levels."""
-        counts = np.array(
-            [
-                0 if levels is None or ordered else max(len(levels), 1)
-                for levels, ordered in zip(self.levels, self.ordered, strict=True)
-            ],
-            dtype=np.int64,
-        )
-        return counts if counts.any() else None
+        each = [0 if levels is None else max(len(levels), 1) for levels in self.names_of_levels()]
+        return np.array(each, dtype=np.int64) if any(each) else None
 
     @property
     def ignored(self) -> frozenset[int]:
@@ -192,17 +174,13 @@ class Encoding:
 
     def extended(self, columns: Sequence[Column]) -> Encoding:
         """Add the levels of further rows, in the order that all rows together would give them."""
-        joint: list[list[Any] | None] = []
-        ordered = self.ordered.copy()
+        joint, ordered = list(self.levels), self.ordered.copy()
         for j, (column, known) in enumerate(zip(columns, self.levels, strict=True)):
             if known is not None:
-                joint.append(_joint_levels(known, column, ordered[j]))
+                joint[j] = _joint_levels(known, column, ordered[j])
             elif j in self.empty and column.kind != "number":  # as if all rows came at once
-                joint.append(column.learnt_levels())
-                ordered[j] = column.kind == "ordered"
-            else:
-                joint.append(None)
-        return Encoding(joint, ordered, frozenset(j for j in self.empty if joint[j] is None))
+                joint[j], ordered[j] = column.learnt_levels(), column.kind == "ordered"
+        return Encoding(joint, ordered)
 
     def recoded(self, X: Floats, other: Encoding) -> Floats:
         """Turn numbers by this encoding into those by another one, which has all its levels."""
@@ -220,19 +198,17 @@ class Encoding:
         X = np.empty((len(columns[0].cells), len(columns)))
         unknown: Unknown = {}
         for j, (column, levels) in enumerate(zip(columns, self.levels, strict=True)):
-            if j in self.empty:
-                X[:, j], strange = column.numbers_or_missing()
-            elif levels is None:
+            if levels is None and j not in self.empty:
                 X[:, j], strange = column.numbers(), Counter[str]()
             else:
-                X[:, j], strange = column.positions(levels)
+                X[:, j], strange = column.positions(levels or ())
             if strange:
                 unknown[column.name] = strange
         return X, unknown
 
 
 def with_names_of_levels(X: Floats, levels: Sequence[list[Any] | None]) -> NDArray[Any]:
-    """Numbers with the names of levels in place of their positions; None stands for columns of numbers."""
+    """Numbers with the names of levels in place of their positions; the same array if there are none."""
     if all(of_column is None for of_column in levels):
         return X
     named: NDArray[Any] = X.astype(object)
@@ -393,18 +369,15 @@ def marked_columns(columns: Sequence[Column], categorical: Any) -> list[Column]:
 
 def positions_of(categorical: Any, names: list[str]) -> list[int]:
     """Positions of columns that are named, numbered or marked by a mask; of none by default."""
+    must = "categorical_features must be"
     if isinstance(categorical, str | None):
         if categorical not in ("from_dtype", None):
-            raise ValueError(
-                f"categorical_features must be 'from_dtype', None or columns, got {categorical!r}."
-            )
+            raise ValueError(f"{must} 'from_dtype', None or columns, got {categorical!r}.")
         return []
     given = np.asarray(categorical)
     if given.dtype.kind == "b":
         if given.shape != (len(names),):
-            raise ValueError(
-                f"categorical_features must be a mask of {len(names)} columns, got {categorical!r}."
-            )
+            raise ValueError(f"{must} a mask of {len(names)} columns, got {categorical!r}.")
         return np.flatnonzero(given).tolist()
     positions = []
     for item in given.ravel().tolist():
@@ -481,13 +454,7 @@ def _integers_by_column(X: Any) -> list[NDArray[Any]]:
     if is_frame(X):
         return [_integers_of(series) for series in series_of(X)]
     if isinstance(X, list | tuple):
-        try:
-            floats = np.asarray(X, dtype=np.float64)
-        except (OverflowError, TypeError, ValueError):  # which is refused elsewhere, or holds text
-            return []
-        if floats.ndim != 2 or not (np.abs(floats) >= _LARGEST_EXACT).any():
-            return []
-        X = np.array([list(row) for row in X], dtype=object)
+        X = np.array(X, dtype=object)  # floats would have lost the digits
     if not isinstance(X, np.ndarray) or X.ndim != 2:
         return []
     if X.dtype.kind == "O":
@@ -513,13 +480,12 @@ def _integers_among(values: list[Any]) -> NDArray[np.object_]:
 def unknown_sentence(unknown: Unknown) -> str:
     """Say how many values are levels that training did not have."""
     n = sum(counts.total() for counts in unknown.values())
-    shown = ", ".join(
+    of_columns = [
         f"{counts.total()} of {name!r} (such as {next(iter(counts))[:40]!r})"
-        for name, counts in list(unknown.items())[:MOST_SHOWN]
-    )
-    others = len(unknown) - MOST_SHOWN
-    more = f" and of {others} more column{'s' * (others > 1)}" if others > 0 else ""
+        for name, counts in unknown.items()
+    ]
+    shown = listed(of_columns, str, MOST_SHOWN, " of the columns")
     return (
         f"{n} value{'s are levels' if n > 1 else ' is a level'} that no training row has, and "
-        f"count{'s' * (n == 1)} as missing: {shown}{more}."
+        f"count{'s' * (n == 1)} as missing: {shown}."
     )

@@ -158,54 +158,28 @@ class Explanation:
     def caution(self, sample: int) -> str:
         """Say if more than half of the label's density rests on one training row, or on those of one group.
 
-        Parameters
-        ----------
-        sample : int
-            Position of the sample.
-
-        Returns
-        -------
-        sentence : str
-            Empty if there is no reason for caution.
+        Empty if there is no reason for caution.
         """
         if self.stands_for[sample, 0] > 1:  # the mean of several rows
             return ""
         if self.shares[sample, 0] > _CARRIES:
-            name = f"row {self.rows[sample, 0]}" if self.row_names is None else self.row_names[sample, 0]
-            return rests_on_row(name, self.shares[sample, 0])
+            return rests_on_row(self._row_name(sample, 0), self.shares[sample, 0])
         return rests_on_group(self.group_share[sample]) if self.group_share[sample] > _CARRIES else ""
 
     def unlike(self, sample: int) -> list[int]:
         """Which variables make a sample unlike the nearest class, the strongest first, at most three.
 
-        Parameters
-        ----------
-        sample : int
-            Position of the sample.
-
-        Returns
-        -------
-        variables : list of int
-            Those with at least a tenth of what all variables that make it unlike add up to.
+        Each has at least a tenth of what all variables that make it unlike add up to.
         """
-        found = np.maximum(self.unlikeness[sample], 0.0)
-        order = np.argsort(-found, kind="stable")[:_MOST_UNLIKE]
-        return [int(j) for j in order if found[j] > 0.0 and found[j] >= _LEAST_UNLIKE * found.sum()]
+        parts = np.maximum(self.unlikeness[sample], 0.0)
+        order = np.argsort(-parts, kind="stable")[:_MOST_UNLIKE]
+        return [int(j) for j in order if parts[j] > 0.0 and parts[j] >= _LEAST_UNLIKE * parts.sum()]
 
     def novelty(self, sample: int, description: Description | None = None) -> str:
-        """Say if a sample is unlike all training rows, and in which variables.
+        """Say if a sample is unlike all training rows, and in which variables; empty if it is not.
 
-        Parameters
-        ----------
-        sample : int
-            Position of the sample.
-        description : Description, default=None
-            Of the same classes; values that are typical of the nearest class are then named as well.
-
-        Returns
-        -------
-        sentence : str
-            Empty if it is not novel.
+        With a `description` of the same classes, values that are typical of the nearest class are named as
+        well.
         """
         if not self.novel[sample]:
             return ""
@@ -214,11 +188,9 @@ class Explanation:
 
     def _value_beside_others(self, i: int, j: int, description: Description | None) -> str:
         """Name a value, the range of the training rows, and the typical value of the nearest class."""
-        ends = self.training_range[:, j].tolist()
-        typical = None
+        ends, typical = self.training_range[:, j].tolist(), None
         if description is not None:
-            a = description.classes.tolist().index(self.nearest[i])
-            middle = description.typical[a, j]
+            middle = description.typical[description.classes.tolist().index(self.nearest[i]), j]
             if np.isfinite(middle):
                 is_number = description.levels[j] is None
                 typical = self.nearest[i], middle if is_number else description.value_text(j, middle)
@@ -302,37 +274,39 @@ class Explanation:
         """Show a table of the first samples in notebooks."""
         shown = min(len(self), _MOST_IN_NOTEBOOKS)
         heads = ("sample", "label", "rather than", "evidence", "closest training rows", "caution")
-        pairs = [
-            [f"{name} ({p:.2f})" for name, p in zip((self.label[i], self.rival[i]), of_sample, strict=True)]
-            for i, of_sample in enumerate(self.probability[:shown])
-        ]
         lines = [
-            [str(i), *pairs[i], self._strongest(i), self._closest(i), self.caution(i)] for i in range(shown)
+            (str(i), *self._classes(i), self._strongest(i), self._closest(i), self.caution(i))
+            for i in range(shown)
         ]
         return html_table(heads, lines) + html_lines(self._more(shown))
+
+    def _describe(self, i: int) -> str:
+        notes = {
+            "evidence": self._strongest(i),
+            "closest": self._closest(i),
+            "novel": self.novelty(i),
+            "caution": self.caution(i),
+        }
+        lines = [f"  {name + ':':9} {text}" for name, text in notes.items() if text]
+        return "\n".join([f"sample {i}: {' rather than '.join(self._classes(i))}", *lines])
 
     def _more(self, shown: int) -> list[str]:
         """Say how many samples are not shown."""
         return [f"... and {len(self) - shown} more samples"] if shown < len(self) else []
+
+    def _classes(self, i: int) -> list[str]:
+        """Label and rival of a sample, with their probabilities."""
+        pairs = zip((self.label[i], self.rival[i]), self.probability[i], strict=True)
+        return [f"{name} ({probability:.2f})" for name, probability in pairs]
 
     def _strongest(self, i: int) -> str:
         strongest = np.argsort(-np.abs(self.evidence[i]), kind="stable")[:4]
         return ", ".join(f"{self.feature_names[j]} {self.evidence[i, j]:+.2f}" for j in strongest)
 
     def _closest(self, i: int) -> str:
-        names = [f"row {row}" for row in self.rows[i]] if self.row_names is None else self.row_names[i]
-        return ", ".join(
-            f"{name} ({share:.0%})"
-            for name, row, share in zip(names[:3], self.rows[i][:3], self.shares[i][:3], strict=True)
-            if row >= 0
-        )
+        listed = [k for k in range(min(3, self.rows.shape[1])) if self.rows[i, k] >= 0]
+        return ", ".join(f"{self._row_name(i, k)} ({self.shares[i, k]:.0%})" for k in listed)
 
-    def _describe(self, i: int) -> str:
-        notes = {"novel": self.novelty(i), "caution": self.caution(i)}
-        return (
-            f"sample {i}: {self.label[i]} ({self.probability[i, 0]:.2f}) "
-            f"rather than {self.rival[i]} ({self.probability[i, 1]:.2f})\n"
-            f"  evidence: {self._strongest(i)}\n"
-            f"  closest:  {self._closest(i)}"
-            + "".join(f"\n  {name + ':':9} {sentence}" for name, sentence in notes.items() if sentence)
-        )
+    def _row_name(self, i: int, k: int) -> str:
+        """Name of a training row that supports the label of a sample."""
+        return f"row {self.rows[i, k]}" if self.row_names is None else str(self.row_names[i, k])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -31,7 +31,6 @@ from corral.array_types import (
 )
 from corral.data.scaling import Scale, learn_scale
 from corral.data.subsample import random_rows
-from corral.estimators.base import InReference
 from corral.estimators.tables import read_numbers, validate_columns
 from corral.estimators.validation import (
     check_choice,
@@ -45,18 +44,15 @@ from corral.estimators.validation import (
 )
 from corral.parallel import on_threads
 
-# The reference implementation's widths and regularisers.
-_SIGMAS = (0.1, 0.2, 0.5, 2 / 3, 1.0, 1.5, 2.0, 5.0, 10.0)
-_ALPHAS = tuple(np.logspace(-2, 0, 9).tolist())
 # Outputs estimate probabilities: what differs by less is rounding, at widths that reach no other row.
 _ROUNDING = 1e-10
-
 
 # Within them no sum of products of coefficients and kernels overflows.
 _COEFFICIENT_BOUNDS = (-1e150, 1e150)
 
 
-class LSPClassifier(InReference, ClassifierMixin, BaseEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class LSPClassifier(ClassifierMixin, BaseEstimator):
     r"""Least-squares probabilistic classifier, with which the paper compares.
 
     The probability of class :math:`y` is modelled by Gaussian functions around training rows [1]_, as in the
@@ -124,10 +120,8 @@ class LSPClassifier(InReference, ClassifierMixin, BaseEstimator):
         The centres, in scaled units.
     dual_coef_ : ndarray of shape (n_centers, n_classes)
         The coefficients :math:`\alpha`, zero at the centres of other classes.
-    n_features_in_ : int
-        Number of variables seen in `fit`.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if `X` had any.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
+        Number of variables seen in `fit`, and their names if `X` had any.
 
     See Also
     --------
@@ -165,35 +159,25 @@ class LSPClassifier(InReference, ClassifierMixin, BaseEstimator):
     True
     """
 
-    n_features_in_: int
-    classes_: NDArray[Any]
-    class_count_: Floats
-    centers_: Floats
-    dual_coef_: Floats
-    scale_: Scale
-    best_params_: dict[str, float]
-    best_index_: int
-    best_score_: float
-    cv_results_: dict[str, Any]
+    # The reference implementation's widths and regularisers.
+    sigmas: ArrayLike = (0.1, 0.2, 0.5, 2 / 3, 1.0, 1.5, 2.0, 5.0, 10.0)
+    alphas: ArrayLike = tuple(np.logspace(-2, 0, 9).tolist())
+    max_centers: int = 500
+    cv: Any = 5
+    scale: Literal["range", "standard", "rank"] | None = None
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = None
 
-    def __init__(
-        self,
-        *,
-        sigmas: ArrayLike = _SIGMAS,
-        alphas: ArrayLike = _ALPHAS,
-        max_centers: int = 500,
-        cv: Any = 5,
-        scale: Literal["range", "standard", "rank"] | None = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.sigmas = sigmas
-        self.alphas = alphas
-        self.max_centers = max_centers
-        self.cv = cv
-        self.scale = scale
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_features_in_: int = field(init=False)
+    classes_: NDArray[Any] = field(init=False)
+    class_count_: Floats = field(init=False)
+    centers_: Floats = field(init=False)
+    dual_coef_: Floats = field(init=False)
+    scale_: Scale = field(init=False)
+    best_params_: dict[str, float] = field(init=False)
+    best_index_: int = field(init=False)
+    best_score_: float = field(init=False)
+    cv_results_: dict[str, Any] = field(init=False)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose a width and a regulariser and solve for the coefficients.
@@ -216,39 +200,36 @@ class LSPClassifier(InReference, ClassifierMixin, BaseEstimator):
         rows, labels = read_numbers(self, X, y, reset=True)
         check_classification_targets(labels)
         sigmas, alphas, max_centers = self._check_parameters()
-        classes, codes = np.unique(labels, return_inverse=True)
-        check_two_classes(classes)
-        scale = learn_scale(rows, None, self.scale)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        check_two_classes(self.classes_)
+        self.class_count_ = np.bincount(codes).astype(np.float64)
+        self.scale_ = learn_scale(rows, None, self.scale)
+        scaled = self.scale_.transform(rows)
         random = check_random_state(self.random_state)
-        by_class = [np.flatnonzero(codes == a) for a in range(classes.size)]
-        centers = [of_class[random_rows(of_class.size, max_centers, random)] for of_class in by_class]
-        scaled = scale.transform(rows)
-        squares = [cdist(scaled, scaled[of_class], "sqeuclidean") for of_class in centers]
-        problem = _LeastSquares(scaled, codes, centers, squares)
+        problem = []
+        for a in range(self.classes_.size):
+            of_class = np.flatnonzero(codes == a)
+            centers = of_class[random_rows(of_class.size, max_centers, random)]
+            squares = cdist(scaled, scaled[centers], "sqeuclidean") / scaled.shape[1]
+            problem.append(_OneClass(centers, squares, codes == a))
 
-        results, best = None, 0
+        for name in ("cv_results_", "best_index_", "best_score_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        best = 0
         # One thread per width instead of BLAS's own, which do little for matrices of this size, wait for
         # each other where cores are busy, and change the last bits.
         with threadpool_limits(1, user_api="blas"):
             if sigmas.size * alphas.size > 1:
                 splits = _splits(self.cv, rows, labels)
-                tasks = [partial(problem.scores, sigma, alphas, splits) for sigma in sigmas]
+                tasks = [partial(_scores, problem, sigma, alphas, codes, splits) for sigma in sigmas]
                 scores = np.concatenate(list(on_threads(tasks, self.n_jobs)))
-                results = _tabulate(sigmas, alphas, scores)
-                best = int(results["rank_test_score"].argmin())
+                self.cv_results_ = _tabulate(sigmas, alphas, scores)
+                self.best_index_ = best = int(self.cv_results_["rank_test_score"].argmin())
+                self.best_score_ = float(self.cv_results_["mean_test_score"][best])
             sigma, alpha = float(sigmas[best // alphas.size]), float(alphas[best % alphas.size])
-            self.centers_, self.dual_coef_ = problem.solve(sigma, alpha)
-
+            self.dual_coef_ = block_diag(*(each.solve(sigma, alpha) for each in problem))
+        self.centers_ = scaled[np.concatenate([each.centers for each in problem])]
         self.best_params_ = {"sigma": sigma, "alpha": alpha}
-        for name in ("cv_results_", "best_index_", "best_score_"):
-            self.__dict__.pop(name, None)  # of an earlier fit
-        if results is not None:
-            self.cv_results_ = results
-            self.best_index_ = best
-            self.best_score_ = float(results["mean_test_score"][best])
-        self.classes_ = classes
-        self.class_count_ = np.bincount(codes).astype(np.float64)
-        self.scale_ = scale
         return self
 
     def __corral_validate__(self) -> None:
@@ -318,8 +299,8 @@ class LSPClassifier(InReference, ClassifierMixin, BaseEstimator):
         proba = np.maximum(outputs, 0.0) / np.where(clipped, 1.0, largest)
         only = np.arange(proba.shape[1]) == outputs.argmax(axis=1)[:, np.newaxis]
         proba = np.where(clipped, only, proba)
-        normalised: Floats = proba / proba.sum(axis=1, keepdims=True)
-        return normalised
+        proba /= proba.sum(axis=1, keepdims=True)
+        return proba
 
     def _outputs(self, X: ArrayLike) -> Floats:
         """Outputs of all classes, times a positive factor that the classes of a row share."""
@@ -329,8 +310,7 @@ class LSPClassifier(InReference, ClassifierMixin, BaseEstimator):
 
         def outputs(squares: Floats, _: int) -> Floats:
             squares -= squares.min(axis=1, keepdims=True)
-            functions = _gaussian(squares, sigma, self.n_features_in_)
-            products: Floats = functions @ self.dual_coef_
+            products: Floats = _gaussian(squares / self.n_features_in_, sigma) @ self.dual_coef_
             return products
 
         scaled = self.scale_.transform(queries)
@@ -366,49 +346,30 @@ def _tabulate(sigmas: Floats, alphas: Floats, scores: Floats) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class _LeastSquares:
-    """The fit on arrays.
+class _OneClass:
+    """The least squares of one class.
 
     Attributes
     ----------
-    rows : (n_samples, n_features) in scaled units.
-    codes : (n_samples,) number of each row's class.
-    centers : for each class the positions of its centres among the rows.
-    squares : for each class the squared distances (n_samples, n_centers) to its centres.
+    centers : positions of its centres among the rows.
+    squares : (n_samples, n_centers) squared distances to its centres, over the number of variables.
+    is_own : (n_samples,) which rows are of the class.
     """
 
-    rows: Floats
-    codes: Integers
-    centers: Sequence[Integers]
-    squares: Sequence[Floats]
+    centers: Integers
+    squares: Floats
+    is_own: Bools
 
-    def functions(self, a: int, sigma: float) -> Floats:
-        """The functions (n_samples, n_centers) of class a at all rows."""
-        return _gaussian(self.squares[a], sigma, self.rows.shape[1])
+    def solve(self, sigma: float, alpha: float) -> Floats:
+        """The coefficients (n_centers, 1) of all rows."""
+        psi = _gaussian(self.squares, sigma)
+        return _ridge(psi.T @ psi / len(psi), psi.T @ self.is_own / len(psi), np.array([alpha]))
 
-    def solve(self, sigma: float, alpha: float) -> tuple[Floats, Floats]:
-        """Return all centres, and the coefficients (n_centers, n_classes) of all classes."""
-        blocks = []
-        for a in range(len(self.centers)):
-            psi = self.functions(a, sigma)
-            H, h = psi.T @ psi / len(psi), psi.T @ (self.codes == a) / len(psi)
-            blocks.append(_ridge(H, h, np.array([alpha])))
-        return self.rows[np.concatenate(self.centers)], block_diag(*blocks)
-
-    def scores(self, sigma: float, alphas: Floats, splits: Sequence[tuple[Bools, Integers]]) -> Floats:
-        """Share of held-out rows classified right, (n_alphas, n_splits)."""
-        classes = range(len(self.centers))
-        held_out = [self._held_out(a, self.functions(a, sigma), alphas, splits) for a in classes]
-        right = []
-        for k, (_, test) in enumerate(splits):
-            outputs = np.stack([held_out[a][k] for a in classes], axis=2)
-            right.append(np.mean(_margin(outputs, self.codes[test]) > _ROUNDING, axis=0))
-        return np.stack(right, axis=1)
-
-    def _held_out(
-        self, a: int, psi: Floats, alphas: Floats, splits: Sequence[tuple[Bools, Integers]]
+    def held_out(
+        self, sigma: float, alphas: Floats, splits: Sequence[tuple[Bools, Integers]]
     ) -> list[Floats]:
-        """Per split the outputs (n_test, n_alphas) of class a; rows that are held out are no centres."""
+        """Per split the outputs (n_test, n_alphas); rows that are held out are no centres."""
+        psi = _gaussian(self.squares, sigma)
         H_all = psi.T @ psi
         outputs = []
         for train, test in splits:
@@ -416,16 +377,32 @@ class _LeastSquares:
             part = psi[train if few else ~train]
             # Mostly few rows are held out, so that it is cheaper to take them away.
             H = part.T @ part if few else H_all - part.T @ part
-            h = psi.T @ (train & (self.codes == a))
-            used = train[self.centers[a]]
+            h = psi.T @ (train & self.is_own)
+            used = train[self.centers]
             n = train.sum()
             beta = _ridge(H[np.ix_(used, used)] / n, h[used] / n, alphas)
             outputs.append(psi[np.ix_(test, used)] @ beta)
         return outputs
 
 
-def _gaussian(squares: Floats, sigma: float, d: int) -> Floats:
-    return np.exp(squares * (-0.5 / (sigma**2 * d)))
+def _scores(
+    problem: Sequence[_OneClass],
+    sigma: float,
+    alphas: Floats,
+    codes: Integers,
+    splits: Sequence[tuple[Bools, Integers]],
+) -> Floats:
+    """Share of held-out rows classified right, (n_alphas, n_splits)."""
+    by_class = [each.held_out(sigma, alphas, splits) for each in problem]
+    right = [
+        np.mean(_margin(np.stack(outputs, axis=2), codes[test]) > _ROUNDING, axis=0)
+        for (_, test), *outputs in zip(splits, *by_class, strict=True)
+    ]
+    return np.stack(right, axis=1)
+
+
+def _gaussian(squares: Floats, sigma: float) -> Floats:
+    return np.exp(squares * (-0.5 / sigma**2))
 
 
 def _margin(outputs: Floats, codes: Integers) -> Floats:

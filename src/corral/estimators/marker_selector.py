@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from dataclasses import dataclass, field
+from typing import Self
 
-from numpy.typing import ArrayLike
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from corral.array_types import Bools, check_labels, check_shape
-from corral.estimators.base import TableSelector
+from corral.data.dataset import TrainingRows
+from corral.estimators.base import Categorical, TableSelector
 from corral.estimators.description import Description, class_description
-from corral.estimators.validation import (
-    check_number,
-    feature_names,
-    sort_rows,
-    unchanged_by_errors,
-)
+from corral.estimators.validation import check_number, feature_names, sort_rows
 from corral.estimators.warned import warn_of_copies, warn_of_near_duplicates, warn_of_undescribed
 from corral.markers.contrast import MIN_EFFECT, Contrast, learn_contrast, learn_gap_contrast
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MarkerSelector(TableSelector):
     """Select the variables that mark at least one class.
 
@@ -48,10 +46,8 @@ class MarkerSelector(TableSelector):
         How each class differs from its background; `describe` puts it in order.
     gap_contrast_ : Contrast or None
         How it differs in what is missing; None if nothing is.
-    n_features_in_ : int
-        Number of variables seen in `fit`.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if `X` had any.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
+        Number of variables seen in `fit`, and their names if `X` had any.
 
     See Also
     --------
@@ -82,54 +78,22 @@ class MarkerSelector(TableSelector):
     5: x0 high (0.3676; others -0.2245), x1 narrow (-0.2997 to -0.05521; others -0.3796 to 0.1397)
     """
 
-    markers_: Bools
-    contrast_: Contrast
-    gap_contrast_: Contrast | None
+    min_effect: float = MIN_EFFECT
+    categorical_features: Categorical = "from_dtype"
 
-    def __init__(
-        self,
-        *,
-        min_effect: float = MIN_EFFECT,
-        categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
-    ) -> None:
-        self.min_effect = min_effect
-        self.categorical_features = categorical_features
+    markers_: Bools = field(init=False)
+    contrast_: Contrast = field(init=False)
+    gap_contrast_: Contrast | None = field(init=False)
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> Self:
-        """Find the variables that mark each class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows.
-        y : array-like of shape (n_samples,)
-            Their classes; at least two.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How much each row matters, up to a common factor.
-        groups : array-like of shape (n_samples,), default=None
-            Which rows belong together: the tests count rows that are alike within groups as fewer, and are
-            no surer than a permutation of whole groups could be.
-
-        Returns
-        -------
-        self : MarkerSelector
-        """
-        with unchanged_by_errors(self):
-            training = self._check_rows(X, y, sample_weight, groups, reset=True)
-            min_effect = check_number("min_effect", self.min_effect, 0.0, 1.0, inclusive=True)
-            data = sort_rows(training)
-            self.contrast_ = learn_contrast(data, min_effect)
-            self.gap_contrast_ = learn_gap_contrast(data, min_effect)
-            self.classes_, self.markers_ = data.labels, self.contrast_.markers
-            warn_of_undescribed(data.labels[~self.markers_.any(axis=1)].tolist())
-            warn_of_copies(data.n_copies, len(training.X))
-            warn_of_near_duplicates(training, feature_names(self))
+    def _learn(self, training: TrainingRows) -> Self:
+        min_effect = check_number("min_effect", self.min_effect, 0.0, 1.0, inclusive=True)
+        data = sort_rows(training)
+        self.contrast_ = learn_contrast(data, min_effect)
+        self.gap_contrast_ = learn_gap_contrast(data, min_effect)
+        self.classes_, self.markers_ = data.labels, self.contrast_.markers
+        warn_of_undescribed(data.labels[~self.markers_.any(axis=1)].tolist())
+        warn_of_copies(data.n_copies, len(training.X))
+        warn_of_near_duplicates(training, feature_names(self))
         return self
 
     def describe(self) -> Description:
@@ -158,6 +122,7 @@ class MarkerSelector(TableSelector):
         for contrast in (self.contrast_, self.gap_contrast_ or self.contrast_):
             check_shape("markers", contrast.markers, shape)
 
-    @property
-    def _selected(self) -> Bools:
-        return self.markers_
+    def _get_support_mask(self) -> Bools:
+        check_is_fitted(self)
+        mask: Bools = np.logical_or.reduce(self.markers_)
+        return mask

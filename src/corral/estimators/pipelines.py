@@ -22,33 +22,23 @@ def last_step(estimator: Any) -> Any:
 
     Any other estimator is returned as it is.
     """
-    last = _last_of(estimator)
-    if last is estimator or not isinstance(last, BaseEstimator):
-        return last
-    names = _names_at_the_end(estimator, last)
-    if names is None:
+    last = estimator
+    while isinstance(last, Pipeline):
+        last = last.steps[-1][1]
+    names = _names_at_the_end(estimator, last) if isinstance(estimator, Pipeline) else None
+    if names is None or not isinstance(last, BaseEstimator):
         return last
     named = copy(last)  # the step of the pipeline stays as it is
     named.variable_names_ = names
     return named
 
 
-def _last_of(estimator: Any) -> Any:
-    """Return the last step of a pipeline itself; any other estimator is its own."""
-    return _last_of(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
-
-
 def rows_of_last_step(estimator: Any, X: Any) -> Any:
     """Return rows as the last step of a pipeline sees them; those of any other estimator are the same."""
-    if not isinstance(estimator, Pipeline):
-        return X
-    before = steps_before(estimator)
-    return rows_of_last_step(estimator.steps[-1][1], X if before is None else before.transform(X))
-
-
-def steps_before(pipeline: Pipeline) -> Pipeline | None:
-    """All steps but the last as a pipeline, or None if there are none."""
-    return pipeline[:-1] if len(pipeline.steps) > 1 else None
+    while isinstance(estimator, Pipeline):
+        X = estimator[:-1].transform(X) if len(estimator) > 1 else X
+        estimator = estimator.steps[-1][1]
+    return X
 
 
 def steps_in_words(estimator: Any) -> list[str]:
@@ -77,9 +67,8 @@ def _names_out(pipeline: Any) -> Any:
     """Names of the columns that the last step of a pipeline sees, as the steps before it tell."""
     names = None
     while isinstance(pipeline, Pipeline):
-        before, pipeline = steps_before(pipeline), pipeline.steps[-1][1]
-        if before is not None:
-            names = before.get_feature_names_out(names)
+        names = pipeline[:-1].get_feature_names_out(names) if len(pipeline) > 1 else names
+        pipeline = pipeline.steps[-1][1]
     return [f"x{j}" for j in range(pipeline.n_features_in_)] if names is None else names
 
 
@@ -94,11 +83,8 @@ def explain(
         A fitted one.
     X : array-like of shape (n_samples, n_features)
         Samples to explain, as the pipeline takes them.
-    against : label or array-like of shape (n_samples,), default=None
-        The class to compare with the predicted one; by default, and for samples that are predicted to be
-        of this class, the second most probable.
-    n_rows : int, default=5
-        How many of the training rows that support the label are listed.
+    against, n_rows
+        As in `RodeoClassifier.explain`.
 
     Returns
     -------

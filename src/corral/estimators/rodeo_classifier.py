@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from corral.array_types import Bools, Floats
 from corral.data.dataset import LabelledRows, TrainingRows
+from corral.estimators.base import Categorical
 from corral.estimators.collections import by_rows
 from corral.estimators.density_classifier import DensityClassifier
 from corral.estimators.validation import (
@@ -29,6 +30,7 @@ from corral.rodeo.path import RodeoPath, density_path
 from corral.rodeo.settings import ModelSettings
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RodeoClassifier(DensityClassifier):
     r"""Classify by kernel densities, one per class, whose bandwidths are chosen at each sample.
 
@@ -118,10 +120,8 @@ class RodeoClassifier(DensityClassifier):
         for by ``features="selected"``.
     feature_importances_ : ndarray of shape (n_features,)
         Mean evidence of each variable for the classes at their own rows, 0 where it is negative.
-    n_features_in_ : int
-        Number of variables seen in `fit`.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if `X` had any.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
+        Number of variables seen in `fit`, and their names if `X` had any.
 
     See Also
     --------
@@ -186,40 +186,22 @@ class RodeoClassifier(DensityClassifier):
     [[1], [1]]
     """
 
-    model_: FittedModel
+    bandwidth: Literal["local", "class"] = "local"
+    features: Literal["all", "selected"] = "all"
+    update: Literal["simultaneous", "sequential"] = "simultaneous"
+    scale: Literal["range", "standard", "rank"] | None = "range"
+    beta: float = 0.9
+    c0: float = 1.0
+    cutpoint: float = -1.0
+    min_effect: float = MIN_EFFECT
+    priors: Literal["uniform", "empirical"] | ArrayLike = "uniform"
+    min_bandwidth: float | Literal["auto"] = "auto"
+    categorical_features: Categorical = "from_dtype"
+    n_jobs: int | None = None
+    verbose: int = 0
+    random_state: int | np.random.RandomState | None = None
 
-    def __init__(
-        self,
-        *,
-        bandwidth: Literal["local", "class"] = "local",
-        features: Literal["all", "selected"] = "all",
-        update: Literal["simultaneous", "sequential"] = "simultaneous",
-        scale: Literal["range", "standard", "rank"] | None = "range",
-        beta: float = 0.9,
-        c0: float = 1.0,
-        cutpoint: float = -1.0,
-        min_effect: float = MIN_EFFECT,
-        priors: Literal["uniform", "empirical"] | ArrayLike = "uniform",
-        min_bandwidth: float | Literal["auto"] = "auto",
-        categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.bandwidth = bandwidth
-        self.features = features
-        self.update = update
-        self.scale = scale
-        self.beta = beta
-        self.c0 = c0
-        self.cutpoint = cutpoint
-        self.min_effect = min_effect
-        self.priors = priors
-        self.min_bandwidth = min_bandwidth
-        self.categorical_features = categorical_features
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+    model_: FittedModel = field(init=False)
 
     def __corral_validate__(self) -> None:
         super().__corral_validate__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Literal, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from corral.array_types import Floats
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.scaling import learn_scale
-from corral.estimators.base import TableEstimator
+from corral.estimators.base import Categorical, TableEstimator
 from corral.estimators.tables import read_table
 from corral.estimators.validation import (
     check_choice,
@@ -33,6 +34,7 @@ from corral.rodeo.relevance import leave_one_out_bandwidths
 from corral.rodeo.settings import RodeoSettings
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RodeoDensity(DensityMixin, TableEstimator):
     r"""Kernel density estimate whose bandwidths are chosen at each point, variable by variable.
 
@@ -61,15 +63,8 @@ class RodeoDensity(DensityMixin, TableEstimator):
         Factor by which a bandwidth shrinks, between 0 and 1.
     c0 : float, default=1.0
         Constant of the initial bandwidth.
-    min_bandwidth : "auto" or float, default="auto"
-        Floor under every bandwidth, in scaled units. "auto" is :math:`h_0 / n`; see `RodeoClassifier`.
-    categorical_features : {"from_dtype"} or array-like or None, default="from_dtype"
-        Which columns hold levels rather than measurements; see `RodeoClassifier`.
-    n_jobs : int, default=None
-        Number of threads; None means 1 unless in a `joblib.parallel_config` context, -1 all cores.
-        The result does not depend on it.
-    verbose : int, default=0
-        If positive, show a progress bar on the standard error stream.
+    min_bandwidth, categorical_features, n_jobs, verbose
+        As in `RodeoClassifier`.
 
     Attributes
     ----------
@@ -79,10 +74,8 @@ class RodeoDensity(DensityMixin, TableEstimator):
         The bandwidth every variable starts from, in scaled units.
     n_copies_ : int
         Number of rows that are copies of others; see Notes of `RodeoClassifier`.
-    n_features_in_ : int
-        Number of variables seen in `fit`.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if `X` had any.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
+        Number of variables seen in `fit`, and their names if `X` had any.
 
     See Also
     --------
@@ -114,28 +107,16 @@ class RodeoDensity(DensityMixin, TableEstimator):
     array([2.7, 0.8])
     """
 
-    density_: DensityModel
+    update: Literal["simultaneous", "sequential"] = "simultaneous"
+    scale: Literal["range", "standard"] | None = "range"
+    beta: float = 0.9
+    c0: float = 1.0
+    min_bandwidth: float | Literal["auto"] = "auto"
+    categorical_features: Categorical = "from_dtype"
+    n_jobs: int | None = None
+    verbose: int = 0
 
-    def __init__(
-        self,
-        *,
-        update: Literal["simultaneous", "sequential"] = "simultaneous",
-        scale: Literal["range", "standard"] | None = "range",
-        beta: float = 0.9,
-        c0: float = 1.0,
-        min_bandwidth: float | Literal["auto"] = "auto",
-        categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.update = update
-        self.scale = scale
-        self.beta = beta
-        self.c0 = c0
-        self.min_bandwidth = min_bandwidth
-        self.categorical_features = categorical_features
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    density_: DensityModel = field(init=False)
 
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Store the rows in scaled units.
@@ -155,10 +136,9 @@ class RodeoDensity(DensityMixin, TableEstimator):
         """
         settings = self._check_parameters()
         with unchanged_by_errors(self):
-            table = read_table(self, X, categorical=self.categorical_features, reset=True)
-            weights = check_sample_weight(sample_weight, len(table.X))
-        training = TrainingRows(table.X, np.zeros(len(table.X)), weights, self.encoding_.counts)
-        data = LabelledRows.sort(training)
+            rows = read_table(self, X, categorical=self.categorical_features, reset=True).X
+            weights = check_sample_weight(sample_weight, len(rows))
+        data = LabelledRows.sort(TrainingRows(rows, np.zeros(len(rows)), weights, self.encoding_.counts))
         warn_of_copies(data.n_copies, data.n_copies + len(data.X))
         scale = learn_scale(data.X, data.weights, self.scale, levels=data.levels)
         self.density_ = DensityModel(data, scale, settings)
@@ -189,10 +169,7 @@ class RodeoDensity(DensityMixin, TableEstimator):
         """
         samples = self._check_samples(X)
         log_density, _ = self._estimate(samples)
-        known = ~np.isnan(samples)
-        if known.all():
-            return log_density[:, 0] - self.density_.scale.log_volume
-        return log_density[:, 0] - known @ self.density_.scale.log_widths
+        return log_density[:, 0] - ~np.isnan(samples) @ self.density_.scale.log_widths
 
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Total log-likelihood of the rows of `X`.
@@ -258,13 +235,11 @@ class RodeoDensity(DensityMixin, TableEstimator):
         X : ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        n = check_integer("n_samples", n_samples)
-        random = check_random_state(random_state)
+        n, random = check_integer("n_samples", n_samples), check_random_state(random_state)
         rows = self.density_.density.rows
         weights = rows.weight(np.arange(rows.n_rows))
-        drawn, which = np.unique(
-            random.choice(rows.n_rows, n, p=weights / weights.sum()), return_inverse=True
-        )
+        chosen = random.choice(rows.n_rows, n, p=weights / weights.sum())
+        drawn, which = np.unique(chosen, return_inverse=True)
         random.shuffle(which)
         (h,) = leave_one_out_bandwidths([rows], [drawn], self.density_.settings, self._computation())
         noise = random.standard_normal((n, self.n_features_in_))
@@ -283,11 +258,7 @@ class RodeoDensity(DensityMixin, TableEstimator):
 
     def _estimate(self, samples: Floats, *, bandwidths: bool = False) -> tuple[Floats, Floats]:
         """Log densities (n_samples, 1) in scaled units and, if asked for, their bandwidths."""
-        scaled = self.density_.scale.transform(samples)
+        model, scaled = self.density_, self.density_.scale.transform(samples)
         return class_log_densities(
-            [self.density_.density],
-            scaled,
-            self.density_.settings.update,
-            self._computation(),
-            bandwidths=bandwidths,
+            [model.density], scaled, model.settings.update, self._computation(), bandwidths=bandwidths
         )

@@ -28,7 +28,7 @@ from corral.estimators.encoding import (
     series_of,
 )
 from corral.estimators.validation import warn_user
-from corral.sentences import begun
+from corral.sentences import begun, listed
 
 
 class UnknownLevelsWarning(UserWarning):
@@ -51,18 +51,11 @@ def validate_columns(estimator: Any, d: int) -> None:
 
 
 class Table(NamedTuple):
-    """A table that has been checked.
+    """A table that has been checked."""
 
-    Attributes
-    ----------
-    X : (n_rows, n_features) numbers, NaN for gaps.
-    y : (n_rows,) labels, if they were given.
-    unknown : which values are levels that no training row has, and how often, by column.
-    """
-
-    X: Floats
-    y: NDArray[Any]
-    unknown: Unknown
+    X: Floats  # (n_rows, n_features) numbers, NaN for missing values
+    y: NDArray[Any]  # (n_rows,) labels, if they were given
+    unknown: Unknown  # which values are categories that no training row has, and how often, by column
 
 
 def read_table(
@@ -88,8 +81,7 @@ def read_table(
     """
     learnt: Encoding | None = None if reset else getattr(estimator, "encoding_", None)
     if learnt is None and not reset:
-        rows, labels = read_numbers(estimator, X, y, reset=False)
-        return Table(rows, labels, {})
+        return Table(*read_numbers(estimator, X, y, reset=False), {})
     of_levels: list[int] = []
     if learnt is not None:
         of_levels = [j for j, levels in enumerate(learnt.levels) if levels is not None]
@@ -99,7 +91,10 @@ def read_table(
         of_levels = positions_of(categorical, names_of(X, X.shape[1]))
     X = _checked(estimator, X, y, reset=reset, learns=reset or extend, of_levels=of_levels)
     unknown: Unknown = {}
-    may_hold_levels = bool(of_levels) if learnt else not isinstance(categorical, str | None)
+    if learnt is None:
+        may_hold_levels = not isinstance(categorical, str | None)
+    else:
+        may_hold_levels = bool(of_levels or learnt.empty)
     if _is_plain(X) and not may_hold_levels:
         rows, labels = _validate(estimator, X, y, reset=reset)
         names = names_of(X, rows.shape[1])
@@ -114,11 +109,10 @@ def read_table(
             encoding = learnt.extended(columns) if extend else learnt
         rows, unknown = encoding.encode(columns)
     if reset or extend:
-        # Samples may hold anything in a column of numbers without any value in training.
         empty = np.flatnonzero(np.isnan(rows).all(axis=0)).tolist()
         if reset and empty:
             _tell_of_empty_columns([names[j] for j in empty], len(names))
-        candidates = encoding.empty if extend else range(len(names))
+        candidates = learnt.empty if learnt else range(len(names))
         is_empty = frozenset(j for j in empty if j in candidates and encoding.levels[j] is None)
         estimator.encoding_ = replace(encoding, empty=is_empty)
     return Table(rows, labels, unknown)
@@ -128,10 +122,9 @@ def _tell_of_empty_columns(empty: list[str], n_columns: int) -> None:
     """Warn of columns that have no value in training; refuse a table without any value."""
     if len(empty) == n_columns:
         raise ValueError("X holds no value: all cells of all rows are gaps (NaN).")
-    listed = ", ".join(map(repr, empty[:MOST_SHOWN]))
-    more = f" and of {len(empty) - MOST_SHOWN} more columns" if len(empty) > MOST_SHOWN else ""
+    names = listed(empty, most=MOST_SHOWN, rest=" of the columns")
     verb = "is" if len(empty) == 1 else "are"
-    warn_user(f"no training row has a value of {listed}{more}, which {verb} ignored.", UserWarning)
+    warn_user(f"no training row has a value of {names}, which {verb} ignored.", UserWarning)
 
 
 def _validate_columns(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray[Any]]:

@@ -227,10 +227,7 @@ def check_groups(groups: ArrayLike | None, n: int) -> Integers | None:
 def refuse_groups_of_whole_classes(training: TrainingRows, data: LabelledRows) -> None:
     """Refuse groups without which no class would have rows: certainty could not be calibrated.
 
-    Parameters
-    ----------
-    training : the rows as they were given.
-    data : the same, sorted, with units that groups share if they share most of their rows.
+    The sorted rows have units, which groups share if they share most of their rows.
     """
     if training.groups is None or not data.is_alone.all():
         return
@@ -271,10 +268,7 @@ def check_kind_of_labels(labels: NDArray[Any], classes: NDArray[Any], name: str)
 
 
 def _kind_of_labels(labels: NDArray[Any]) -> str:
-    """What labels are: text, booleans, numbers, or what numpy calls their type."""
-    kinds = {"U": "text", "T": "text", "b": "booleans", "i": "numbers", "u": "numbers", "f": "numbers"}
-    types = {str: "text", bool: "booleans", int: "numbers", float: "numbers"}
-    if labels.dtype.kind != "O":
-        return kinds.get(labels.dtype.kind, str(labels.dtype))
-    named = {types.get(type(label), type(label).__name__) for label in labels.tolist()}
-    return named.pop() if len(named) == 1 else "objects"
+    """What labels are: text, booleans, numbers, or what Python calls their type."""
+    names = {str: "text", bool: "booleans", int: "numbers", float: "numbers"}
+    kinds = {names.get(type(label), type(label).__name__) for label in labels.tolist()}
+    return kinds.pop() if len(kinds) == 1 else "objects"

@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from corral.array_types import Floats
 from corral.data.dataset import TrainingRows
 from corral.data.near_duplicates import NearDuplicates, near_duplicates
 from corral.estimators.validation import warn_user
-from corral.model import LocalModel
 from corral.rodeo.model import FittedModel
 from corral.sentences import copied_rows
 
@@ -48,14 +44,6 @@ class NearDuplicatesWarning(UserWarning):
     --------
     corral.CopiedRowsWarning : Exact copies, which are left out together and harm nothing.
     """
-
-
-def warn_of_unknown_columns(model: LocalModel, X: Floats, names: Sequence[str]) -> None:
-    """Warn of values in columns that had none in training."""
-    filled = [j for j in model.empty_columns.tolist() if not np.isnan(X[:, j]).all()]
-    if filled:
-        listed = ", ".join(repr(names[j]) for j in filled)
-        warn_user(f"no training row has a value of {listed}: values there count as missing.", UserWarning)
 
 
 def warn_of_empty_selections(model: FittedModel) -> None:

@@ -342,17 +342,6 @@ class PoolModel(LocalModel):
         """Training rows that samples are compared with."""
         return self.data if self.thinning is None else self.data.extended(self.thinning.held_out)
 
-    @cached_property
-    def empty_columns(self) -> Integers:
-        """Columns in which no training row that counts has a value; those of samples count as missing.
-
-        Where classes are thinned, members have learnt from many more rows than `data` has, and so has the
-        contrast: a column in which it found no value of any class is empty.
-        """
-        if self.thinning is None:
-            return super().empty_columns
-        return np.flatnonzero(np.isnan(self.contrast.typical).all(axis=0))
-
     @property
     def all_rows(self) -> LabelledRows:
         """All training rows that count, sorted by class; refused if the model has kept only some of them."""
