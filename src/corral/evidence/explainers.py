@@ -120,7 +120,7 @@ class RodeoExplainer(Explainer):
 
     def _uniform(self, samples: Integers) -> Floats:
         """Log densities (n_samples, n_features) of variables taken as uniform; 0 for missing values."""
-        return np.where(np.isnan(self.X[samples]), 0.0, -np.log(self.model.bandwidths.widths))
+        return np.where(np.isnan(self._scaled[samples]), 0.0, -np.log(self.model.bandwidths.widths))
 
     def conditional(self, samples: Integers, a: int) -> tuple[Floats, Floats]:
         """Log densities of each variable given all others in class a, and shares of the rows."""
