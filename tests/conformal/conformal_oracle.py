@@ -162,6 +162,22 @@ def remoteness(
     return total
 
 
+def outlyingness(
+    X: ArrayLike,
+    codes: ArrayLike,
+    units: ArrayLike,
+    x: ArrayLike,
+    unit: Hashable,
+    weights: ArrayLike,
+    bound: tuple[float, float] | None = None,
+) -> list[float]:
+    """What values far out take from the scores of a row in each class."""
+    extreme = extreme_term(max(extremes(X, units, x, unit, weights, bound)))
+    return [
+        extreme + remoteness(X, codes, units, y, x, unit, weights) for y in range(max(np.asarray(codes)) + 1)
+    ]
+
+
 def told_apart(likeness: ArrayLike, codes: ArrayLike, weights: ArrayLike) -> float:
     """Share of pairs of a row of a class and one of others that its other classes rank, mean over classes."""
     codes, m, likeness = list(codes), floats(weights), [floats(row) for row in np.asarray(likeness)]
@@ -239,8 +255,7 @@ def judge(
     scores_of, bound = typical_scores(left_out, codes, m), outlying_bound(X, units, weights)
 
     def terms(x: ArrayLike, unit: Hashable) -> list[float]:
-        extreme = extreme_term(max(extremes(X, units, x, unit, weights, bound)))
-        return [extreme + remoteness(X, codes, units, y, x, unit, weights) for y in range(n_classes)]
+        return outlyingness(X, codes, units, x, unit, weights, bound)
 
     of_rows = [scores_of(log_p, terms(x, unit)) for log_p, x, unit in zip(left_out, X, units, strict=True)]
     typicality, novelty = [], []

@@ -136,19 +136,6 @@ def test_members_leave_rows_out_as_loops_do(grouped):
                 assert_allclose(found[k, a], expected, rtol=1e-9)
 
 
-def test_members_leave_rows_out_in_the_variables_asked_for(models):
-    model = models["pool"].model_
-    points = np.array([0, 30, 60])
-    masked = model.data.X[points].copy()
-    masked[:, 1] = np.nan
-    masked[:, 2] += 0.3
-    others = model.data.codes[points][:, np.newaxis] != np.arange(3)
-    for member in model.pool.members:
-        found = member.log_densities_without(model.data, points, masked)
-        new = member.log_densities(masked, Computation())
-        assert_allclose(found[others], new[others], rtol=1e-9)
-
-
 def test_pool_compares_with_rows_left_out_of_their_folds():
     model = CorralClassifier(random_state=0).fit(*make_shifted_groups(80, random_state=0)).model_
     kept, data = model.pool.cross_fitted, model.data
@@ -324,16 +311,8 @@ def test_values_other_than_a_constant_are_far_as_loops_have_it(constant):
     unit = abs(constant) or 1.0
     other = constant + unit * np.array([0.0, 1e-13, 1e-7, 1e-5, -0.1, 1.0, 1e3, np.nan])
     samples = np.column_stack([np.zeros(8), other])
-    expected = [
-        [
-            conformal_oracle.remoteness(data.X, data.codes, data.units, y, x, None, np.ones(90))
-            + conformal_oracle.extreme_term(
-                max(conformal_oracle.extremes(data.X, data.units, x, None, np.ones(90)))
-            )
-            for y in (0, 1)
-        ]
-        for x in samples
-    ]
+    rows = data.X, data.codes, data.units
+    expected = [conformal_oracle.outlyingness(*rows, x, None, np.ones(90)) for x in samples]
     assert_allclose(columns.outlyingness(samples), expected, rtol=1e-9)
     assert np.sum(np.array(expected) > 0.0) == 2 * (5 if constant == 0.0 else 4)
     assert_allclose(columns.terms(samples, np.zeros(8, int)).sum(axis=1), np.array(expected)[:, 0], rtol=1e-9)
@@ -393,21 +372,15 @@ def test_the_strangest_values_against_loops(n, grouped):
     samples = np.vstack([8.0 * data.X[12:20], np.nan_to_num(data.X[:8]) + 50.0 * np.eye(8, 5)])
     samples[:, 4] = np.nan
 
-    def expected(x, unit):
-        extreme = conformal_oracle.extreme_term(
-            max(conformal_oracle.extremes(data.X, data.units, x, unit, ones, bound))
-        )
-        terms = [
-            conformal_oracle.remoteness(data.X, data.codes, data.units, y, x, unit, ones) for y in (0, 1)
-        ]
-        return [extreme + term for term in terms], extreme
-
-    for found, wanted in (
-        (columns.outlyingness(data.X[far], far), [expected(data.X[i], data.units[i]) for i in far]),
-        (columns.outlyingness(samples), [expected(x, None) for x in samples]),
+    for found, of_units in (
+        (columns.outlyingness(data.X[far], far), [(data.X[i], data.units[i]) for i in far]),
+        (columns.outlyingness(samples), [(x, None) for x in samples]),
     ):
-        assert 0.0 < np.mean([extreme for _, extreme in wanted]) < 64.0
-        assert_allclose(found, [terms for terms, _ in wanted], rtol=1e-9, atol=1e-9)
+        extremes = [conformal_oracle.extremes(data.X, data.units, *each, ones, bound) for each in of_units]
+        assert 0.0 < np.mean([conformal_oracle.extreme_term(max(apart)) for apart in extremes]) < 64.0
+        rows = data.X, data.codes, data.units
+        expected = [conformal_oracle.outlyingness(*rows, *each, ones, bound) for each in of_units]
+        assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("n", [19, 60])

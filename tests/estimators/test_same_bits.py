@@ -83,6 +83,7 @@ def test_search():
     model = CorralClassifier(random_state=0).fit(X, y)
     assert_rows_on_their_own(model.predict_proba, queries)
     assert_same_on_threads(model, model.predict_proba, queries)
+    assert_same_on_threads(model, model.typicality, queries)
 
 
 def test_search_with_gaps_and_levels():

@@ -1,7 +1,6 @@
 """Evidence that adds up: contributions of variables to log odds, against all orders in plain loops."""
 
 import itertools
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -9,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from corral import CorralClassifier, EmptySelectionWarning, RodeoClassifier
+from corral import CorralClassifier, RodeoClassifier
 from corral.evidence import explainers
 from corral.evidence import log_odds as evidence
 from corral.evidence.explainers import explainer_of
@@ -19,6 +18,8 @@ from corral.parallel import Computation
 from corral.posterior import log_odds
 from evidence import evidence_oracle
 from kernels import kernels_oracle
+
+pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 
 ALONE = Computation(1, 0)
 UNEQUAL = {"priors": [0.5, 0.2, 0.3]}
@@ -35,12 +36,6 @@ def three_classes(seed=0, d=4, n=14):
     for k in range(3):
         X[y == k, k] += 1.5
     return X, y
-
-
-def fit_quietly(model, *args, **parameters):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EmptySelectionWarning)
-        return model.fit(*args, **parameters)
 
 
 def adds_up(model, X, explanation):
@@ -95,7 +90,7 @@ def by_densities(model, x, explanation, log_density, i=0):
 def test_exact_evidence_by_predictions_with_gaps(features, more):
     X, y = three_classes()
     model = RodeoClassifier(bandwidth="class", features=features, cutpoint=-0.5, **more)
-    fit_quietly(model, X, y, np.linspace(0.5, 2.0, len(y)))
+    model.fit(X, y, np.linspace(0.5, 2.0, len(y)))
     queries = X[::9] + 0.1
     explanation = model.explain(queries)
     assert_array_equal(explanation.evidence_error, 0.0)
@@ -114,7 +109,7 @@ def test_exact_evidence_by_predictions_with_gaps(features, more):
 @pytest.mark.parametrize("scale", ["range", "rank"])
 def test_exact_evidence_with_the_bandwidths_of_the_sample(scale, features, more):
     X, y = three_classes()
-    model = fit_quietly(RodeoClassifier(scale=scale, features=features, cutpoint=-0.5, **more), X, y)
+    model = RodeoClassifier(scale=scale, features=features, cutpoint=-0.5, **more).fit(X, y)
     queries = X[::11] - 0.1
     queries[1, 2] = np.nan
     explanation, h = model.explain(queries), model.local_bandwidths(queries)
@@ -183,7 +178,7 @@ def table():
 )
 def test_exact_evidence_of_gaps_and_levels(table, model):
     frame, y = table
-    fit_quietly(model, frame, y)
+    model.fit(frame, y)
     queries = frame.iloc[[0, 50, 100]].copy()
     queries.iloc[0, 1] = np.nan
     explanation = model.explain(queries)
@@ -226,7 +221,7 @@ def test_evidence_where_products_of_factors_underflow():
 def test_evidence_adds_up_to_the_log_odds(bandwidth, features, scale, more):
     X, y = three_classes(d=12)
     model = RodeoClassifier(bandwidth=bandwidth, features=features, scale=scale, cutpoint=-0.5, **more)
-    fit_quietly(model, X, y)
+    model.fit(X, y)
     queries = np.vstack([X[::5], X[:2] + 100.0, X[2:3] * 1e6])
     queries[1, [0, 5]] = np.nan
     queries[2] = np.nan
@@ -389,14 +384,14 @@ def test_effective_rows_and_cautions():
     X = np.array([[0.0], [0.1], [5.0], [5.1], [5.2], [5.3], [9.0], [9.1], [9.2]])
     y = np.array(["a", "a", "b", "b", "b", "b", "c", "c", "c"])
     groups = np.array([0, 1, 2, 2, 3, 4, 5, 5, 5])
-    model = fit_quietly(RodeoClassifier(**INITIAL, c0=0.5), X, y)
+    model = RodeoClassifier(**INITIAL, c0=0.5).fit(X, y)
     found = model.explain([[5.15], [0.05]], n_rows=10)
     shares = found.shares[0, :4]
     assert_allclose(found.effective_rows[0], 1.0 / (shares**2).sum(), rtol=1e-12)
     assert 3.0 < found.effective_rows[0] <= 4.0
     assert_allclose(found.group_share[0], shares.max(), rtol=1e-12)
     assert found.caution(0) == ""
-    grouped = fit_quietly(RodeoClassifier(**INITIAL, c0=0.5), X, y, groups=groups)
+    grouped = RodeoClassifier(**INITIAL, c0=0.5).fit(X, y, groups=groups)
     of_group = grouped.explain([[5.0], [9.1]])
     both = of_group.shares[0][np.isin(of_group.rows[0], [2, 3])].sum()
     assert_allclose(of_group.group_share, [both, 1.0], rtol=1e-12)
@@ -407,7 +402,7 @@ def test_effective_rows_and_cautions():
 def test_one_row_that_carries_a_label_is_named():
     X = np.array([[0.0], [9.0], [20.0], [21.0]])
     frame = pd.DataFrame(X, index=pd.Index(["p", "q", "r", "s"], name="patient"), columns=["x"])
-    model = fit_quietly(RodeoClassifier(**INITIAL, c0=0.5), frame, [0, 0, 1, 1])
+    model = RodeoClassifier(**INITIAL, c0=0.5).fit(frame, [0, 0, 1, 1])
     found = model.explain(frame.iloc[:1])
     assert found.effective_rows[0] < 1.1
     assert found.caution(0) == "the label rests on one training row: p has 100% of its density"

@@ -1,7 +1,6 @@
 """Explanations against the definition, with exact fractions in place of rounded sums."""
 
 import math
-import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -10,8 +9,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
-from corral import EmptySelectionWarning, Explanation, RodeoClassifier
+from corral import Explanation, RodeoClassifier
 
+pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 SCALES = ["range", "standard", "rank", None]
 N = 15  # rows of the smallest class
 
@@ -42,12 +42,6 @@ def fitted(rows):
 @pytest.fixture(scope="module")
 def named(rows):
     return RodeoClassifier().fit(rows[0], NAMES[rows[1]])
-
-
-def fit_quietly(classifier, *args):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EmptySelectionWarning)
-        return classifier.fit(*args)
 
 
 def log_sum_exp(exponents, weights):
@@ -125,7 +119,7 @@ def test_conditionals_and_shares_by_brute_force(scale, bandwidth, features, weig
     random = np.random.RandomState(1)
     weights = random.uniform(0.2, 4.0, len(y)) if weighted else np.ones(len(y))
     classifier = RodeoClassifier(bandwidth=bandwidth, features=features, scale=scale, cutpoint=-0.6)
-    fitted = fit_quietly(classifier, X, y, weights if weighted else None)
+    fitted = classifier.fit(X, y, weights if weighted else None)
     assert fitted.relevant_.any(axis=1).all()
     assert not fitted.relevant_.all(axis=1).any()
     queries = np.vstack([[X[y == k][0] for k in range(3)], X.mean(axis=0), X.max(axis=0) + 0.5])
@@ -165,7 +159,7 @@ def test_rows_are_numbered_as_in_fit_where_some_have_no_weight():
     X, y = three_classes()
     weights = np.ones(len(y))
     weights[::3] = 0.0
-    fitted = fit_quietly(RodeoClassifier(bandwidth="class"), X, y, weights)
+    fitted = RodeoClassifier(bandwidth="class").fit(X, y, weights)
     explanation = fitted.explain(X, n_rows=3)
     assert (weights[explanation.rows] > 0.0).all()
     assert_array_equal(y[explanation.rows], np.tile(explanation.label[:, np.newaxis], 3))
@@ -179,7 +173,7 @@ def test_rows_are_numbered_as_in_fit_where_some_have_no_weight():
 def test_rows_of_partial_fit_are_numbered_in_order_of_arrival(fitted, rows):
     X, y = rows
     whole = fitted.explain(X)
-    parts = fit_quietly(RodeoClassifier(), X[:30], y[:30]).partial_fit(X[30:], y[30:]).explain(X)
+    parts = RodeoClassifier().fit(X[:30], y[:30]).partial_fit(X[30:], y[30:]).explain(X)
     assert_array_equal(parts.rows, whole.rows)
     assert_array_equal(parts.shares, whole.shares)
 
@@ -187,21 +181,19 @@ def test_rows_of_partial_fit_are_numbered_in_order_of_arrival(fitted, rows):
 def test_weights_count_in_shares_and_equal_shares_keep_the_order_of_rows():
     # Two rows equally near: the one that counts three times has three quarters.
     X = np.array([[-1.0], [1.0], [9.0], [10.0]])
-    fitted = fit_quietly(RodeoClassifier(scale=None), X, [0, 0, 1, 1], [1.0, 3.0, 1.0, 1.0])
+    fitted = RodeoClassifier(scale=None).fit(X, [0, 0, 1, 1], [1.0, 3.0, 1.0, 1.0])
     explanation = fitted.explain([[0.0]])
     assert_array_equal(explanation.rows, [[1, 0]])
     assert_allclose(explanation.shares, [[0.75, 0.25]], rtol=1e-12)
     X = np.array([[0.0], [0.0], [0.0], [5.0]])
-    explanation = fit_quietly(RodeoClassifier(scale=None), X, [0, 0, 0, 1]).explain([[0.0]])
+    explanation = RodeoClassifier(scale=None).fit(X, [0, 0, 0, 1]).explain([[0.0]])
     assert explanation.rows.tolist() == [[0, 1, 2]]
     assert_allclose(explanation.shares, 1.0 / 3.0)
 
 
 def test_a_class_with_fewer_rows_than_asked_for():
     X = np.array([[0.0], [1.0], [1.1], [1.2]])
-    explanation = fit_quietly(RodeoClassifier(scale=None), X, [0, 1, 1, 1]).explain(
-        [[-1.0], [1.1]], n_rows=50
-    )
+    explanation = RodeoClassifier(scale=None).fit(X, [0, 1, 1, 1]).explain([[-1.0], [1.1]], n_rows=50)
     assert explanation.rows[0].tolist() == [0, -1, -1]
     assert explanation.shares[0].tolist() == [1.0, 0.0, 0.0]
     assert sorted(explanation.rows[1]) == [1, 2, 3]
@@ -248,10 +240,7 @@ def test_a_class_without_rows_is_the_last_rival(bandwidth):
 def test_one_class_with_rows_has_a_rival_all_the_same():
     X, _ = three_classes()
     for only in (0, 1):
-        fitted = RodeoClassifier()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EmptySelectionWarning)
-            fitted.partial_fit(X, np.full(len(X), only), classes=[0, 1])
+        fitted = RodeoClassifier().partial_fit(X, np.full(len(X), only), classes=[0, 1])
         explanation = fitted.explain(X[:3])
         assert_array_equal(explanation.label, only)
         assert_array_equal(explanation.rival, 1 - only)
@@ -280,7 +269,7 @@ def test_only_a_class_without_rows_has_a_prior():
 @pytest.mark.parametrize("features", ["all", "selected"])
 def test_far_samples_are_explained(scale, bandwidth, features):
     X, y = three_classes()
-    fitted = fit_quietly(RodeoClassifier(scale=scale, bandwidth=bandwidth, features=features), X, y)
+    fitted = RodeoClassifier(scale=scale, bandwidth=bandwidth, features=features).fit(X, y)
     far = np.vstack([X[0] + 1e6, X[1] - 1e6, X[2] + [1e6, 0.0, 0.0, 0.0], X[3] * 1e300])
     explanation = fitted.explain(far, n_rows=len(y))
     assert np.isfinite(explanation.evidence).all()
@@ -296,7 +285,7 @@ def test_conditionals_of_near_variables_where_another_is_far(bandwidth, distance
     # so that no rounding of the scale comes between.
     X, y = three_classes()
     X[:, 0] = np.minimum(X[:, 0], 0.5)  # several rows are equally far in it, and share the density
-    fitted = fit_quietly(RodeoClassifier(scale=None, bandwidth=bandwidth), X, y)
+    fitted = RodeoClassifier(scale=None, bandwidth=bandwidth).fit(X, y)
     queries = np.round(X[::8], 1)
     queries[:, 0] += distance
     rivals = np.where(fitted.predict(queries) == 0, 1, 0)

@@ -269,8 +269,7 @@ class Columns:
         """
         X = self.data.X
         scaled, apart = self.deviations.scaled(X), self.without_part.take(self.parts).scaled(X)
-        rows, columns, n_beyond = self._beyond(scaled, apart, self.data.units)
-        distance = np.abs(apart[rows, columns])
+        rows, _, distance, n_beyond = self._beyond(scaled, apart, self.data.units)
         order = np.lexsort((-distance, n_beyond))
         first = np.sort(np.unique(rows[order], return_index=True)[1])  # where each row is met first
         n_most = max(int(_RARE * (len(X) + 1)) - 1, 1)  # one more, a new row, is still a hundredth
@@ -281,8 +280,7 @@ class Columns:
 
     def _most_outlying(self, scaled: Floats, apart: Floats, units: Integers | None = None) -> Floats:
         """Distances from medians (n_samples, n_features); 0 but for those of the most outlying rows."""
-        rows, columns, n_beyond = self._beyond(scaled, apart, units)
-        distance = np.abs(apart[rows, columns])
+        rows, columns, distance, n_beyond = self._beyond(scaled, apart, units)
         counted = np.zeros(apart.shape)
         if rows.size:
             most, least_distance = self._outlying_bound
@@ -292,8 +290,8 @@ class Columns:
 
     def _beyond(
         self, scaled: Floats, apart: Floats, units: Integers | None
-    ) -> tuple[Integers, Integers, Integers]:
-        """Rows and columns of values far from medians, and how many others lie as far out.
+    ) -> tuple[Integers, Integers, Floats, Integers]:
+        """Rows and columns of values far from medians, their distances, and how many others lie as far out.
 
         `scaled` is in deviations of all rows, as `pooled` is, and `apart` in those of the rows that samples
         are compared with; `units` (n_samples,) are those of training rows.
@@ -307,7 +305,7 @@ class Columns:
             n_beyond[cells] = self.pooled[j].beyond(
                 scaled[samples, j], apart[samples, j] > 0.0, None if units is None else units[samples]
             )
-        return rows, columns, n_beyond
+        return rows, columns, np.abs(apart[rows, columns]), n_beyond
 
 
 def _far_terms(apart: Floats) -> Floats:

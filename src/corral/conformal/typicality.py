@@ -317,21 +317,18 @@ class Trust:
         log_density, likeness, _ = self._densities.leave_out(self._points, computation)
         log_odds = self._log_odds(log_density)
         expected = self._expected(data.X[self._points], computation)
-        center, spread = center_and_spread(
-            (likeness - expected.likeness)[own, codes], codes, weights, n_classes
-        )
-        odds_center, _ = medians_and_spread((log_odds - expected.odds)[own, codes], codes, weights, n_classes)
+        rows = codes, weights, n_classes
+        center, spread = center_and_spread((likeness - expected.likeness)[own, codes], *rows)
+        odds_center, _ = medians_and_spread((log_odds - expected.odds)[own, codes], *rows)
         odds_of_prior = self._log_odds(np.zeros((1, n_classes)))[0]
         reference = Reference(center, spread, odds_center, odds_of_prior)
         outlyingness = self.columns.outlyingness(data.X[self._points], self._points)
-        scores, odds = (
-            reference.scores(likeness, outlyingness, expected),
-            reference.odds_scores(log_odds, expected),
-        )
+        scores = reference.scores(likeness, outlyingness, expected)
+        odds = reference.odds_scores(log_odds, expected)
         return reference._replace(
-            typical=_by_class(scores[own, codes], codes, weights, n_classes),
+            typical=_by_class(scores[own, codes], *rows),
             best=Shares.of(scores.max(axis=1), weights),
-            odds=_by_class(odds[own, codes], codes, weights, n_classes),
+            odds=_by_class(odds[own, codes], *rows),
         )
 
     def _log_odds(self, log_density: Floats) -> Floats:

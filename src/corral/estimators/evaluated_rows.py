@@ -129,7 +129,7 @@ class EvaluatedRows:
         estimator, model, judgement = self.estimator, self.model, self.judgement
         label = self._log_proba.argmax(axis=1)
         rival = self._rivals(against, label)
-        explained = explain_rows(
+        bandwidths, evidence, conditional, support, unlikeness = explain_rows(
             model,
             self.X,
             self.estimates,
@@ -139,7 +139,7 @@ class EvaluatedRows:
             n_listed=n_rows,
             computation=self.computation,
         )
-        rows, names = explained.support.rows, getattr(estimator, "row_names_in_", None)
+        names = getattr(estimator, "row_names_in_", None)
         is_level = np.array([levels is not None for levels in estimator.encoding_.levels])
         X = model.training.X
         ranges = np.stack([np.fmin.reduce(X, initial=np.inf), np.fmax.reduce(X, initial=-np.inf)])
@@ -149,21 +149,17 @@ class EvaluatedRows:
             probability=np.take_along_axis(self.proba, np.stack([label, rival], axis=1), axis=1),
             feature_names=feature_names(estimator),
             values=estimator.encoding_.decode(self.X),
-            bandwidths=explained.bandwidths,
-            base=explained.evidence.base,
-            evidence=explained.evidence.evidence,
-            evidence_error=explained.evidence.error,
-            conditional=explained.conditional,
-            rows=rows,
-            shares=explained.support.shares,
-            effective_rows=explained.support.effective,
-            group_share=explained.support.largest_group,
-            row_names=None if names is None else np.where(rows >= 0, names[rows], ""),
+            bandwidths=bandwidths,
+            base=evidence.base,
+            evidence=evidence.evidence,
+            evidence_error=evidence.error,
+            conditional=conditional,
+            **support._asdict(),
+            row_names=None if names is None else np.where(support.rows >= 0, names[support.rows], ""),
             nearest=model.labels[judgement.nearest],
             typicality=judgement.typicality[np.arange(len(label)), judgement.nearest],
             novel=judgement.is_novel(LEVEL),
-            unlikeness=explained.unlikeness,
-            stands_for=explained.support.stands_for,
+            unlikeness=unlikeness,
             training_range=np.where(is_level | (not model.has_all_rows), np.inf, ranges),
         )
 

@@ -7,16 +7,19 @@ from collections.abc import Callable
 from functools import cached_property, partial
 
 import numpy as np
+from scipy.special import logsumexp, softmax
 
+from corral import kernels
 from corral.array_types import Bools, Floats, Integers
 from corral.conformal.typicality import Estimates
-from corral.evidence.kernel_class import KernelClass
+from corral.data.tiles import ClassRows
 from corral.evidence.shapley import Coalitions
 from corral.model import Examples, LocalModel
 from corral.parallel import Computation, on_threads
 from corral.pool.categories import LevelCounts
+from corral.pool.marginals import beginnings, product_log_densities
 from corral.pool.model import PoolModel
-from corral.rodeo.factors import NO_GROUP
+from corral.rodeo.factors import NO_GROUP, log_factors
 from corral.rodeo.model import FittedModel
 
 # Samples that are looked at together, and terms of kernels that are held at once.
@@ -115,18 +118,19 @@ class RodeoExplainer(Explainer):
     def _scaled(self) -> Floats:
         return self.model.scale.transform(self.X)
 
-    @cached_property
-    def _classes(self) -> list[KernelClass]:
-        log_widths = np.log(self.model.bandwidths.widths)
-        return [KernelClass(density, log_widths) for density in self.model.densities]
+    def _uniform(self, samples: Integers) -> Floats:
+        """Log densities (n_samples, n_features) of variables taken as uniform; 0 for missing values."""
+        return np.where(np.isnan(self._scaled[samples]), 0.0, -np.log(self.model.bandwidths.widths))
 
     def conditional(self, samples: Integers, a: int) -> tuple[Floats, Floats]:
         """Log densities of each variable given all others in class a, and shares of the rows."""
-        conditional = np.empty((samples.size, self.X.shape[1]))
-        shares = np.zeros((samples.size, self.model.densities[a].rows.n_rows))
-        for k, i in enumerate(samples.tolist()):
-            x, h = self._scaled[i], self._bandwidths[i, a]
-            conditional[k], shares[k] = self._classes[a].conditionals(x, h)
+        density = self.model.densities[a]
+        rows, used, conditional = density.rows, density.variables, self._uniform(samples)
+        shares = np.zeros((samples.size, rows.n_rows))
+        if rows.n_rows:
+            for k, i in enumerate(samples.tolist()):
+                x, h = self._scaled[i, used], self._bandwidths[i, a, used]
+                conditional[k, used], shares[k] = _product_conditionals(rows, x, h)
         return conditional, shares
 
     @property
@@ -142,16 +146,62 @@ class RodeoExplainer(Explainer):
         return [self.model.densities[a].rows.size]
 
     def _marginals(self, a: int, coalitions: Coalitions) -> SetEstimates:
-        kernel_class, data = self._classes[a], self.model.data
-        coalitions.walk(kernel_class.used)  # once, before several threads ask for it
-        scaled, h = self._scaled, self._bandwidths[:, a]
+        data, density = self.model.data, self.model.densities[a]
+        rows, used = density.rows, density.variables
+        if not rows.n_rows:
+            return lambda samples: Estimates(*np.full((2, samples.size, len(coalitions.members)), -np.inf))
+        # Before several threads ask for them.
+        walk, scaled, bandwidths = coalitions.walk(used), self._scaled[:, used], self._bandwidths[:, a, used]
+        positions = np.arange(rows.n_rows)
+        log_weights, groups = np.log(rows.weight(positions)), rows.group(positions)
         own = data.own_rows_in(data.members()[a], self.left_out)
 
         def estimate(samples: Integers) -> Estimates:
-            log_density = kernel_class.marginals(scaled[samples], h[samples], coalitions, own[samples])
+            start = beginnings(log_weights, groups, rows.group(own[samples]))
+            uniform = self._uniform(samples)
+            uniform[:, used] = 0.0
+            x = scaled[samples]
+            T = -log_factors(rows, x, bandwidths[samples], own[samples])
+            log_density = product_log_densities(walk, start, T, np.isnan(x)) + coalitions.sums(uniform)
             return Estimates(log_density, log_density)
 
         return estimate
+
+
+def _product_conditionals(rows: ClassRows, x: Floats, h: Floats) -> tuple[Floats, Floats]:
+    """Log density (n_used,) of each variable given all others, and each row's share of the density.
+
+    With the bandwidths held, p(x_j | others) is the kernel estimate with all factors divided by the one that
+    leaves the factor of variable j out; 0 stands for missing values.
+    """
+    terms, at_nearest = _relative_terms(rows, x, h)
+    log_weights = np.log(rows.weight(np.arange(rows.n_rows)))
+    # Sums over all other variables from both sides: a difference of large sums would lose the digits of the
+    # small terms in it.
+    others = _sums_before(terms) + _sums_before(terms[:, ::-1])[:, ::-1]
+    exponents = log_weights - terms.sum(axis=1)
+    ratio = logsumexp(exponents) - logsumexp(log_weights[:, np.newaxis] - others, axis=0)
+    return np.where(np.isnan(x), 0.0, ratio - at_nearest), softmax(exponents)
+
+
+def _relative_terms(rows: ClassRows, x: Floats, h: Floats) -> tuple[Floats, Floats]:
+    """Exponents (n_rows, n_used) less those of the nearest row, and these (n_used,) with their norms."""
+    if not rows.is_plain or np.isnan(x).any():
+        T = -log_factors(rows, x[np.newaxis], h[np.newaxis], np.array([-1]))[0].T
+        nearest = T[T.sum(axis=1).argmin()]
+        return T - nearest, nearest
+    # As products: far away, exponents are so large that their differences would be rounding errors.
+    values = rows.all()
+    row = values[(((x - values) / h) ** 2).sum(axis=1).argmin()]
+    terms = 0.5 * ((row - values) / h) * (((x - row) + (x - values)) / h)
+    return terms, 0.5 * ((x - row) / h) ** 2 + np.log(h) + kernels.LOG_ROOT
+
+
+def _sums_before(terms: Floats) -> Floats:
+    """Sum of the terms to the left of each."""
+    sums = np.zeros_like(terms)
+    np.cumsum(terms[:, :-1], axis=1, out=sums[:, 1:])
+    return sums
 
 
 class PoolExplainer(Explainer):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -23,25 +22,6 @@ from corral.parallel import Computation
 _MOST_KEPT = 100_000
 
 
-class ExplainedRows(NamedTuple):
-    """Why samples get their labels.
-
-    Attributes
-    ----------
-    bandwidths : (n_samples, 2, n_features) in label and rival, or None where they have no meaning.
-    evidence : of the variables, for the label and against the rival.
-    conditional : (n_samples, n_features) the same for each variable when all others are known.
-    support : training rows behind the labels.
-    unlikeness : (n_samples, n_features) what makes samples unlike the class nearest to them.
-    """
-
-    bandwidths: Floats | None
-    evidence: RowEvidence
-    conditional: Floats
-    support: Support
-    unlikeness: Floats
-
-
 def explain_rows(
     model: LocalModel,
     X: Floats,
@@ -52,10 +32,18 @@ def explain_rows(
     rival: Integers,
     n_listed: int,
     computation: Computation,
-) -> ExplainedRows:
+) -> tuple[Floats | None, RowEvidence, Floats, Support, Floats]:
     """Explain samples (n_samples, n_features) whose densities have been evaluated.
 
     `label` and `rival` (n_samples,) are numbers of classes; `n_listed` of the supporting rows are listed.
+
+    Returns
+    -------
+    bandwidths : (n_samples, 2, n_features) in label and rival, or None where they have no meaning.
+    evidence : of the variables, for the label and against the rival.
+    conditional : (n_samples, n_features) the same for each variable when all others are known.
+    support : training rows behind the labels.
+    unlikeness : (n_samples, n_features) what makes samples unlike the class nearest to them.
     """
     explainer, kept = explainer_of(model, X, computation, estimates), _kept_evidence(model)
     coalitions = kept.coalitions or explanation_coalitions(explainer)
@@ -70,13 +58,9 @@ def explain_rows(
         medians[nearest == a] = kept.medians[a]
     conditional, support = conditionals_and_support(explainer, label, rival, n_listed)
     h, pair = explainer.estimates.bandwidths, np.stack([label, rival], axis=1)[:, :, np.newaxis]
-    return ExplainedRows(
-        None if h is None else np.take_along_axis(h, pair, axis=1),
-        evidence,
-        conditional,
-        support,
-        unlikeness(model, X, evidence.likeness, medians, judgement),
-    )
+    bandwidths = None if h is None else np.take_along_axis(h, pair, axis=1)
+    unlike = unlikeness(model, X, evidence.likeness, medians, judgement)
+    return bandwidths, evidence, conditional, support, unlike
 
 
 def evidence_of_classes(model: LocalModel, computation: Computation) -> Floats:

@@ -28,15 +28,15 @@ class Support(NamedTuple):
     rows : (n_samples, n_listed) numbers of the label's rows with the largest shares, -1 where it has fewer.
     shares : (n_samples, n_listed) their shares.
     stands_for : (n_samples, n_listed) how many training rows each of them stands for, 0 where it has fewer.
-    effective : (n_samples,) how many rows of equal shares would carry the density: 1 over the sum of squares.
-    largest_group : (n_samples,) the largest share that the rows of one group have together.
+    effective_rows : (n_samples,) 1 over the sum of squares: so many rows of equal shares carry as much.
+    group_share : (n_samples,) the largest share that the rows of one group have together.
     """
 
     rows: Integers
     shares: Floats
     stands_for: Integers
-    effective: Floats
-    largest_group: Floats
+    effective_rows: Floats
+    group_share: Floats
 
 
 def conditionals_and_support(
@@ -63,11 +63,11 @@ def conditionals_and_support(
         support.shares[places] = np.take_along_axis(shares, strongest, axis=1)
         support.stands_for[places] = model.rows_behind(a)[strongest]
         squares = np.vecdot(shares, shares)
-        support.effective[samples] = np.where(squares > 0.0, 1.0 / np.maximum(squares, TINY), 0.0)
+        support.effective_rows[samples] = np.where(squares > 0.0, 1.0 / np.maximum(squares, TINY), 0.0)
         if by_class[a].size:
             groups = model.data.units[by_class[a]]
             sums = sums_by_unit(shares, groups) if model.data.grouped else shares
-            support.largest_group[samples] = sums.max(axis=1)
+            support.group_share[samples] = sums.max(axis=1)
 
     def look_at_rival(samples: Integers) -> None:
         conditional[samples] -= explainer.conditional(samples, int(rival[samples[0]]))[0]

@@ -25,13 +25,10 @@ from corral.markers.value_counts import BLOCK, ValueCounts
 
 
 def compare_pairs(table: ValueCounts, level: float, min_effect: float) -> tuple[Floats, Floats]:
-    """Compare all pairs of classes in the variables where a pair can differ significantly at all.
+    """Logarithms of p-values and largest squared statistics (n_variables, n_classes, n_classes) of all pairs.
 
-    Returns
-    -------
-    log_p : (n_variables, n_classes, n_classes) logarithms of p-values; 0 where the difference is significant
-        but negligible for the first class, and where nothing is compared.
-    statistic : likewise, the largest squared standardised statistic.
+    A p-value is 1 where the difference is significant but negligible for the first class, and where no pair
+    of a variable can differ significantly at all.
     """
     _, n_classes, n_cells = table.counts.shape
     log_p, statistic = np.zeros((2, len(table.counts), n_classes, n_classes))

@@ -1,4 +1,4 @@
-"""Distributions of one variable in each class, to be drawn: density curves, shares of categories."""
+"""Density curves of one variable in each class, to be drawn."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import numpy as np
 
 from corral.array_types import Floats, Integers
 from corral.data.tiles import ClassRows, tile_density
-from corral.markers.rank_tests import shares_of_sum
-from corral.markers.value_counts import category_counts
 
 N_POINTS = 49  # of a curve
 
@@ -46,10 +44,3 @@ def _silverman(rows: ClassRows) -> float:
     low, high = np.quantile(x, [0.25, 0.75])
     spread = min(x.std(), (high - low) / 1.34) or x.std()
     return float(0.9 * spread * rows.n**-0.2)
-
-
-def category_shares(
-    x: Floats, codes: Integers, weights: Floats | None, n_classes: int, n_categories: int
-) -> Floats:
-    """Shares (n_classes, n_categories) of categories among the values of a class; see `category_counts`."""
-    return shares_of_sum(category_counts(x, codes, weights, n_classes, n_categories))

@@ -18,7 +18,9 @@ from corral.estimators.description import Description
 from corral.estimators.encoding import is_gap
 from corral.estimators.validation import feature_names
 from corral.evidence.support import typical_rows
-from corral.markers.distributions import N_POINTS, category_shares, density_curves
+from corral.markers.distributions import N_POINTS, density_curves
+from corral.markers.rank_tests import shares_of_sum
+from corral.markers.value_counts import category_counts
 from corral.model import LocalModel
 from corral.parallel import Computation
 from corral.planning import LearningCurve, SampleSizes
@@ -238,7 +240,7 @@ def _drawn(model: LocalModel, j: int, levels: list[Any] | None) -> dict[str, Any
     else:
         names = [str(value) for value in _digits(values)]
         x = np.where(np.isnan(x), np.nan, np.searchsorted(values, x))
-    shares = category_shares(x, data.codes, data.weights, n_classes, len(names))
+    shares = shares_of_sum(category_counts(x, data.codes, data.weights, n_classes, len(names)))
     most = np.sort(np.argsort(-shares.max(axis=0), kind="stable")[:_MOST_CATEGORIES])
     return {
         "levels": [names[k] for k in most],
