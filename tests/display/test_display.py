@@ -228,7 +228,8 @@ def test_the_map_of_bandwidths(fitted, name):
     assert red[0] > 2 * red[2]
     if fitted[name].relevant_.any():
         assert markers(display) == {"relevant": np.argwhere(fitted[name].relevant_).tolist()}
-    assert "bandwidth" in display.figure_.axes[-1].get_ylabel()
+    (bar,) = display.ax_.child_axes
+    assert "small bandwidth" in texts(bar.get_yticklabels())[0]
 
 
 def test_the_maps_of_selectors(data):
