@@ -228,7 +228,8 @@ def test_the_map_of_bandwidths(fitted, name):
     assert red[0] > 2 * red[2]
     if fitted[name].relevant_.any():
         assert markers(display) == {"relevant": np.argwhere(fitted[name].relevant_).tolist()}
-    assert "bandwidth" in display.figure_.axes[-1].get_ylabel()
+    (bar,) = display.ax_.child_axes
+    assert "small bandwidth" in texts(bar.get_yticklabels())[0]
 
 
 def test_the_maps_of_selectors(data):
@@ -345,8 +346,10 @@ def test_the_path_of_a_density_and_of_a_loaded_model(data, X_test, fitted, tmp_p
     density = RodeoDensity().fit(data[0])
     path = density.bandwidth_path(X_test[:1])
     assert_array_equal(path.bandwidths[-1], density.local_bandwidths(X_test[:1])[0])
-    display = RodeoPathDisplay.from_estimator(density, X_test, sample=2)
-    assert display.axes_[0].get_title() == "sample 2"
+    assert RodeoPathDisplay.from_estimator(density, X_test, sample=2).axes_[0].get_title() == "sample 2"
+    label, model = fitted["range"].predict(X_test)[25], fitted["range"]
+    display = RodeoPathDisplay.from_estimator(model, X_test, sample=25)  # that of the predicted class
+    assert display.axes_[0].get_title() == f"sample 25 in class {label}"
     save_model(fitted["range"], tmp_path / "model")
     expected = fitted["range"].bandwidth_path(X_test[:1], 2)
     assert_array_equal(load_model(tmp_path / "model").bandwidth_path(X_test[:1], 2).ratios, expected.ratios)
@@ -399,12 +402,6 @@ def test_where_rows_coincide_the_floor_is_told_from_the_test(data):
     assert np.isposinf(display.path.ratios).any()
     assert display.axes_[1].get_ylim()[1] <= 1000.0
     picture(display)
-
-
-def test_the_path_is_by_default_that_of_the_predicted_class(fitted, X_test):
-    model = fitted["range"]
-    display = RodeoPathDisplay.from_estimator(model, X_test, sample=25)
-    assert display.axes_[0].get_title() == f"sample 25 in class {model.predict(X_test)[25]}"
 
 
 # Names, sizes and where to draw
@@ -480,15 +477,10 @@ def test_drawing_in_given_axes(fitted, X_test):
     assert plt.get_fignums() == [figure.number]
     density = RodeoDensity().fit(X_test)
     assert BandwidthDisplay.from_estimator(density, X_test, axes=axes[2, 2]).axes_.tolist() == [axes[2, 2]]
-
-
-@pytest.mark.parametrize(
-    ("draw", "n"), [(BandwidthDisplay, 3), (ExplanationDisplay, 2), (RodeoPathDisplay, 2)]
-)
-def test_a_wrong_number_of_axes_is_refused(fitted, X_test, draw, n):
     _, axes = plt.subplots(5)
-    with pytest.raises(ValueError, match=f"^axes must be {n}, got 5.$"):
-        draw.from_estimator(fitted["range"], X_test, axes=axes)
+    for display, n in ((BandwidthDisplay, 3), (ExplanationDisplay, 2), (RodeoPathDisplay, 2)):
+        with pytest.raises(ValueError, match=f"^axes must be {n}, got 5.$"):
+            display.from_estimator(model, X_test, axes=axes)
     assert not any(axis.has_data() for axis in axes)
 
 
@@ -512,13 +504,6 @@ def test_estimators_that_are_not_fitted_or_of_another_kind(data, X_test, display
     assert plt.get_fignums() == []
 
 
-@pytest.mark.parametrize("display", [ExplanationDisplay, RodeoPathDisplay])
-def test_samples_that_are_not_there(fitted, X_test, display):
-    for sample in (-1, 30, 1.0, "0", None, True):
-        with pytest.raises(ValueError, match=f"^sample must be an integer from 0 to 29, got {sample!r}.$"):
-            display.from_estimator(fitted["range"], X_test, sample=sample)
-
-
 def test_bad_arguments(fitted, X_test):
     model = fitted["range"]
     explanation = model.explain(X_test[:2])
@@ -529,6 +514,10 @@ def test_bad_arguments(fitted, X_test):
     with pytest.raises(ValueError, match="against names the class 7"):
         ExplanationDisplay.from_estimator(model, X_test, against=7)
     for display in (ExplanationDisplay, RodeoPathDisplay):
+        for sample in (-1, 30, 1.0, "0", None, True):
+            said = f"^sample must be an integer from 0 to 29, got {sample!r}.$"
+            with pytest.raises(ValueError, match=said):
+                display.from_estimator(model, X_test, sample=sample)
         with pytest.raises(ValueError, match=r"^max_variables must be a positive integer, got 0\.$"):
             display.from_estimator(model, X_test, max_variables=0)
     for label in (7, "1", [1], None):

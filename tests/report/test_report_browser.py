@@ -113,6 +113,16 @@ def quick():
 
 
 @pytest.fixture(scope="module")
+def far(model, tmp_path_factory):
+    """The address of a page on which some rows are far from all training rows, and its rows."""
+    fitted, X, y = model
+    moved = X.copy()
+    moved.iloc[::4, 3] += 100.0
+    page = tmp_path_factory.mktemp("far") / "far.html"
+    return write_report(page, fitted, moved, y).as_uri(), moved
+
+
+@pytest.fixture(scope="module")
 def real(tmp_path_factory):
     """Reports of three real tables, with what they are made of: classifier, new rows, predictions of them."""
     folder, found = tmp_path_factory.mktemp("real"), {}
@@ -645,11 +655,9 @@ def test_errors_that_are_counted_come_first(browser, model, tmp_path):
     assert "Wrong: recorded" in one(browser, "#row").text
 
 
-def test_rows_that_deserve_a_look_are_linked(browser, model, tmp_path):
-    fitted, X, y = model
-    far = X.copy()
-    far.iloc[::9, 3] += 100.0
-    opened(browser, write_report(tmp_path / "r.html", fitted, far, y).as_uri())
+def test_rows_that_deserve_a_look_are_linked(browser, model, far):
+    (fitted, X, y), (address, far) = model, far
+    opened(browser, address)
     wrong, novel = fitted.predict(far) != y, fitted.is_novel(far)
     explanation = fitted.explain(far)
     resting = np.array([bool(explanation.caution(i)) for i in range(len(y))])
@@ -974,11 +982,9 @@ def test_what_is_seen_on_screen_can_be_printed(usual):
     assert len(usual.find_elements(By.CSS_SELECTOR, ".class-page h3")) == 4
 
 
-def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, tmp_path):
-    fitted, X, y = model
-    far = X.copy()
-    far.iloc[::4, 3] += 100.0
-    drawn(browser, write_report(tmp_path / "novel.html", fitted, far, y).as_uri())
+def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, far):
+    (fitted, X, _), (address, far) = model, far
+    opened(browser, address)
     novel = fitted.is_novel(far)
     assert novel[::4].all()
     assert not novel.all()

@@ -149,7 +149,8 @@ class BandwidthDisplay:
         width = min(max(6.0, 1.5 + 0.19 * d * columns), 16.0)
         height = 0.8 + 1.6 * lines + (1 + has_spare) * name_room(self.feature_names)
         labels = {"xlabel": "variable", "ylabel": f"bandwidth ({self.units})"}
-        self.axes_ = panels(axes, n, lines, columns, figsize=(width, height), sharex=True, sharey=True)
+        new = {"figsize": (width, height), "sharex": True, "sharey": True}
+        self.axes_ = panels(axes, n, lines=lines, columns=columns, **new)
         self.figure_ = self.axes_[0].figure
         if axes is None:
             self.figure_.supxlabel(labels["xlabel"], fontsize="medium")

@@ -38,7 +38,7 @@ def pyplot() -> Any:
     return plt
 
 
-def panels(axes: Any, n: int, lines: int, columns: int, **options: Any) -> NDArray[Any]:
+def panels(axes: Any, n: int, *, lines: int = 1, columns: int = 1, **options: Any) -> NDArray[Any]:
     """The n axes given, or those of a new figure, as a flat array; a wrong number is refused."""
     if axes is None:
         _, grid = pyplot().subplots(lines, columns, squeeze=False, layout="constrained", **options)

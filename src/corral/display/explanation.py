@@ -171,7 +171,7 @@ class ExplanationDisplay:
         """
         shown, names = self._lines(check_integer("max_variables", max_variables))
         n_lines = max(len(names), self.rows.size)
-        self.axes_ = panels(axes, 2, 1, 2, figsize=(9.0, 1.4 + 0.22 * n_lines), width_ratios=(2, 1))
+        self.axes_ = panels(axes, 2, columns=2, figsize=(9.0, 1.4 + 0.22 * n_lines), width_ratios=(2, 1))
         of_evidence, of_rows = self.axes_
         self.figure_ = of_evidence.figure
         self._draw_waterfall(of_evidence, shown, names)

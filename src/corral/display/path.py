@@ -128,7 +128,7 @@ class RodeoPathDisplay:
         display : RodeoPathDisplay
         """
         named = self._strongest()[: check_integer("max_variables", max_variables)]
-        of_h, of_ratios = self.axes_ = panels(axes, 2, 2, 1, figsize=(7.0, 5.5), sharex=True)
+        of_h, of_ratios = self.axes_ = panels(axes, 2, lines=2, figsize=(7.0, 5.5), sharex=True)
         self.figure_ = of_h.figure
         others = np.setdiff1d(np.arange(len(self.feature_names)), named)
         grey = [self._plot_variable(j, GREY, linewidth=0.7) for j in others.tolist()]

@@ -14,10 +14,6 @@ from corral.array_types import Bools, Floats
 from corral.display.drawing import SMALL, name_room, name_variables, pyplot, require, short_name
 from corral.estimators.validation import check_choice, feature_names
 
-# Without directions all cells are of one kind. In red are small bandwidths, which mark a variable.
-_COLOURS = {"effect": "RdBu_r", "zscore": "RdBu"}
-_NUMBERS = {"effect": "effect", "zscore": "z-score of bandwidth"}
-
 
 class _Kind(NamedTuple):
     """How a class may differ: colours, as in the report, marker of a relevant variable, names of the ends."""
@@ -33,6 +29,12 @@ _KINDS = {
     "high or low": _Kind("RdBu_r", "o", "low", "high"),
     "narrow or wide": _Kind("PRGn_r", _BAR, "narrow", "wide"),
     "otherwise": _Kind("BrBG_r", "D", "less often", "more often"),
+}
+
+# Without directions all cells are of one kind. In red are small bandwidths, which mark a variable.
+_PLAIN = {
+    "effect": _Kind("RdBu_r", "o", "low", "high"),
+    "zscore": _Kind("RdBu", "o", "small bandwidth", "large bandwidth"),
 }
 
 
@@ -119,7 +121,7 @@ class RelevanceDisplay:
         -------
         display : RelevanceDisplay
         """
-        check_choice("quantity", quantity, tuple(_COLOURS))
+        check_choice("quantity", quantity, tuple(_PLAIN))
         check_is_fitted(estimator)
         estimator = require(cls, estimator, "zscores_" if quantity == "zscore" else "describe")
         shared = {"classes": estimator.classes_, "feature_names": feature_names(estimator)}
@@ -150,63 +152,60 @@ class RelevanceDisplay:
             height = min(max(2.2, 1.1 + 0.22 * n_classes), 12.0) + name_room(self.feature_names)
             _, ax = pyplot().subplots(figsize=(width, height), layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
-        # Effects have ends, so that maps of different tables compare.
-        limit = 1.0 if self.quantity == "effect" else max(1.0, float(np.abs(self.values).max()))
-        scale = {"vmin": -limit, "vmax": limit, "aspect": "auto", "interpolation": "nearest"}
-        self.im_ = ax.imshow(self.values, cmap=_COLOURS[self.quantity], **scale)
-        if self.direction is None:
-            self._mark(ax, np.full(self.values.shape, "relevant"), {"relevant": "o"})
-            name_variables(ax, self.feature_names)  # before the bar takes some of the room that is counted on
-            bar = self.figure_.colorbar(self.im_, ax=ax, pad=0.02)
-            bar.set_label(_NUMBERS[self.quantity], fontsize=SMALL)
-            bar.ax.tick_params(labelsize=SMALL)
-        else:
-            kinds = np.vectorize(_kind_of, otypes=[object])(self.direction)
-            self._colour(ax, kinds, scale)
-            self._mark(ax, kinds, {name: kind.marker for name, kind in _KINDS.items()})
-            name_variables(ax, self.feature_names)
+        kinds, table = np.full(self.values.shape, "relevant"), {"relevant": _PLAIN[self.quantity]}
+        if self.direction is not None:
+            kinds, table = np.vectorize(_kind_of, otypes=[object])(self.direction), _KINDS
+        self._colour(ax, kinds, table)
+        self._mark(ax, kinds, table)
+        name_variables(ax, self.feature_names)
         ax.set_yticks(np.arange(n_classes), [short_name(label) for label in self.classes], parse_math=False)
         ax.set(xlabel="variable", ylabel="class", xlim=(-0.5, d - 0.5), ylim=(n_classes - 0.5, -0.5))
         ax.tick_params(labelsize=SMALL)
         return self
 
-    def _colour(self, ax: Any, kinds: NDArray[Any], scale: dict[str, Any]) -> None:
-        """Draw cells of other kinds over the map, in their colours, and a bar for each kind that there is."""
-        there = [name for name in _KINDS if (kinds == name).any()]
+    def _colour(self, ax: Any, kinds: NDArray[Any], table: dict[str, _Kind]) -> None:
+        """Draw the map in the first colours, cells of other kinds over it, and a bar for each kind."""
+        # Effects have ends, so that maps of different tables compare.
+        limit = 1.0 if self.quantity == "effect" else max(1.0, float(np.abs(self.values).max()))
+        scale = {"vmin": -limit, "vmax": limit, "aspect": "auto", "interpolation": "nearest"}
+        first, *_ = table.values()
+        self.im_ = ax.imshow(self.values, cmap=first.colours, **scale)
+        there = [name for name in table if (kinds == name).any()]
+        zero = "effect 0" if self.quantity == "effect" else "z-score 0"
         for i, name in enumerate(there, start=1):  # bars stand one above the other
-            kind, image = _KINDS[name], self.im_
-            if kind.colours != _COLOURS["effect"]:
+            kind, image = table[name], self.im_
+            if kind is not first:
                 image = ax.imshow(np.ma.masked_where(kinds != name, self.values), cmap=kind.colours, **scale)
             height = 1.0 / len(there)
             place = ax.inset_axes([1.02, 1.0 - (i - 0.2) * height, 0.03, 0.7 * height])
-            bar = self.figure_.colorbar(image, cax=place)
-            bar.set_ticks([-1.0, 0.0, 1.0], labels=[f"-1: {kind.low}", "effect 0", f"1: {kind.high}"])
+            ends = [f"{-limit:.2g}: {kind.low}", zero, f"{limit:.2g}: {kind.high}"]
+            self.figure_.colorbar(image, cax=place).set_ticks([-limit, 0.0, limit], labels=ends)
             place.tick_params(labelsize=SMALL)
 
-    def _mark(self, ax: Any, kinds: NDArray[Any], markers: dict[str, Any]) -> None:
+    def _mark(self, ax: Any, kinds: NDArray[Any], table: dict[str, _Kind]) -> None:
         """Put a marker on each relevant cell, and above the map what the kinds of markers mean."""
         if not self.relevant.any():
             return
-        for kind, marker in markers.items():
-            rows, columns = np.nonzero(self.relevant & (kinds == kind))
+        for name, kind in table.items():
+            rows, columns = np.nonzero(self.relevant & (kinds == name))
             if rows.size:
                 ax.plot(
                     columns,
                     rows,
                     linestyle="none",
-                    marker=marker,
-                    markersize=7 if marker is _BAR else 4,
+                    marker=kind.marker,
+                    markersize=7 if kind.marker is _BAR else 4,
                     markerfacecolor="white",
                     markeredgecolor="black",
                     markeredgewidth=0.8,
-                    label=kind,
+                    label=name,
                 )
         ax.legend(
             title="describes the class:" if self.direction is not None else None,
             alignment="left",
             loc="lower left",
             bbox_to_anchor=(0.0, 1.0),
-            ncols=len(markers),
+            ncols=len(table),
             fontsize=SMALL,
             title_fontsize=SMALL,
             frameon=False,

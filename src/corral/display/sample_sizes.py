@@ -85,7 +85,7 @@ class SampleSizeDisplay:
         -------
         display : SampleSizeDisplay
         """
-        self.axes_ = panels(axes, 3, 1, 3, figsize=(12, 3.5))
+        self.axes_ = panels(axes, 3, columns=3, figsize=(12, 3.5))
         self.figure_ = self.axes_[0].figure
         if isinstance(self.result, LearningCurve):
             _plot_curve(self.axes_, self.result)

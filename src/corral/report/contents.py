@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corral.array_types import Floats, Integers
 from corral.estimators.decisions import is_torn
@@ -64,7 +65,7 @@ class Contents:
     numbers: dict[str, Any]
     rows: list[dict[str, Any]]
     training: dict[int, list[Any]]
-    training_names: list[str] | None
+    training_names: NDArray[Any] | None
 
     @classmethod
     def gather(
@@ -106,10 +107,7 @@ class Contents:
             training = {i: _cells(row[variables]) for i, row in zip(needed, values, strict=True)}
         words = page_words(estimator, description, shown, sample_sizes, rows, source, steps_before)
         words["n_shown_variables"] = len(variables)
-        training_names = getattr(estimator, "row_names_in_", None)
-        return cls(
-            words, numbers, rows, training, None if training_names is None else training_names.tolist()
-        )
+        return cls(words, numbers, rows, training, getattr(estimator, "row_names_in_", None))
 
     def script_data(self, n_rows: int) -> str:
         """What the script draws, with the first rows that were drawn and the training rows they refer to.

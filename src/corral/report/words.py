@@ -55,7 +55,10 @@ def page_words(
         ],
         "recalls": {} if predictions is None else predictions.recalls(),
         "interval_text": sentences.interval_text,
-        "called": [] if predictions is None else _called(predictions),
+        "called": [
+            sentences.label_precision(label, found.n_right, found.n_rows, found.confidence)
+            for label, found in ({} if predictions is None else predictions.precisions()).items()
+        ],
         "what_next": _what_next(estimator, description, judged, sample_sizes),
         "kind": type(estimator).__name__,
         "explains": description is not None,
@@ -120,17 +123,6 @@ def _novelty(estimator: Any, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     counts = Counter(name for names in unlike for name in names)
     why = sentences.why_novel(n_novel, len(rows), dict(counts.most_common()), medians)
     return [sentences.novel_rows(n_novel, len(rows)), *([why] if why else [])]
-
-
-# Errors
-
-
-def _called(predictions: HeldOut) -> list[str]:
-    """Say of each label how many of the rows that got it are of the class, and what probabilities promise."""
-    return [
-        sentences.label_precision(label, found.n_right, found.n_rows, found.confidence)
-        for label, found in predictions.precisions().items()
-    ]
 
 
 # What next
