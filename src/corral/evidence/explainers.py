@@ -150,7 +150,7 @@ class RodeoExplainer(Explainer):
         kernel_class, data = self._classes[a], self.model.data
         coalitions.walk(kernel_class.used)  # once, before several threads ask for it
         scaled, h = self._scaled, self._bandwidths[:, a]
-        own = data.own_rows_in(data.members()[a], self.left_out)
+        own = data.own_rows(data.members()[a], self.left_out)
 
         def estimate(samples: Integers) -> Estimates:
             log_density = kernel_class.marginals(scaled[samples], h[samples], coalitions, own[samples])

@@ -93,13 +93,17 @@ class Values(NamedTuple):
             return x, self._log_frequencies(x, group)
         if not self.values.size:
             return x, np.zeros(x.size)
-        apart = (x[:, np.newaxis] - self.values) ** 2
-        others = np.where(group[:, np.newaxis] == self.groups, np.inf, apart)
+        squares = x[:, np.newaxis] - self.values
+        squares *= squares
+        if (group != NO_GROUP).any():
+            squares[group[:, np.newaxis] == self.groups] = np.inf
+        nearest = self.values[squares.argmin(axis=1)]
         h, log_mean = self.reference_bandwidths(group), np.empty(x.size)
-        kernels.log_means(apart * (0.5 / h**2)[:, np.newaxis], self.weights, group, self.groups, log_mean)
+        squares *= (0.5 / h**2)[:, np.newaxis]
+        kernels.log_means(squares, self.weights, group, self.groups, log_mean)
         is_left = log_mean > -np.inf
-        nearest = np.where(is_left, self.values[others.argmin(axis=1)], x)
-        return nearest, np.where(is_left, log_mean - np.log(h) - kernels.LOG_ROOT, 0.0)
+        log_density = np.where(is_left, log_mean - np.log(h) - kernels.LOG_ROOT, 0.0)
+        return np.where(is_left, nearest, x), log_density
 
     def reference_bandwidths(self, group: Integers) -> Floats:
         """Normal reference bandwidths (n_queries,) of the rows of other groups than the query's."""
