@@ -648,20 +648,17 @@ def three_classes(weighted: bool = False) -> tuple[list[ClassRows], np.ndarray]:
 def test_local_estimates_are_those_of_single_queries(weighted: bool, update: str) -> None:
     classes, x = three_classes(weighted)
     log_density, h = local_estimates(classes, x, update, Computation(1), bandwidths=True)
-    assert log_density.shape == (21, 3)
     assert h.shape == (21, 3, 4)
-    for q in range(21):
-        for y in range(3):
-            grid = RodeoSettings().grid(classes[y].n)
-            one_density, steps = rodeo(classes[y], grid, x[q : q + 1], update)
-            assert log_density[q, y] == one_density[0]
-            np.testing.assert_array_equal(h[q, y], grid[steps[0]])
+    for q, y in np.ndindex(21, 3):
+        grid = RodeoSettings().grid(classes[y].n)
+        one_density, steps = rodeo(classes[y], grid, x[q : q + 1], update)
+        assert log_density[q, y] == one_density[0]
+        np.testing.assert_array_equal(h[q, y], grid[steps[0]])
     without, none = local_estimates(classes, x, update, Computation(1))
     np.testing.assert_array_equal(without, log_density)
     assert none.size == 0
     no_density, no_h = local_estimates(classes, x[:0], update, Computation(2), bandwidths=True)
-    assert no_density.shape == (0, 3)
-    assert no_h.shape == (0, 3, 4)
+    assert (no_density.shape, no_h.shape) == ((0, 3), (0, 3, 4))
 
 
 @pytest.mark.parametrize("update", UPDATES)

@@ -76,14 +76,10 @@ def merge_copies(numbers: Integers, weights: Floats | None) -> tuple[Integers, F
 
 
 def number_copies(X: Floats, codes: Integers | None = None) -> Integers | None:
-    """Number the rows of a table so that copies, and only they, share a number; None if there are none.
+    """Number the rows of a table so that duplicates, and only they, share a number; None if there are none.
 
-    A gap (NaN) counts as a value like others, but a row without any value is no copy of another.
-
-    Parameters
-    ----------
-    X : (n_rows, n_features) values.
-    codes : (n_rows,) class numbers; None if all rows are of one class.
+    A missing value counts as a value like others, but a row without any value is no duplicate of another.
+    `codes` (n_rows,) are numbers of classes, None if all rows are of one class.
     """
     codes = np.zeros(len(X), dtype=np.int64) if codes is None else codes
     has_values = ~np.isnan(X).all(axis=1)
@@ -98,15 +94,10 @@ def number_copies(X: Floats, codes: Integers | None = None) -> Integers | None:
 def copies_and_units(
     copies: Integers | None, groups: Integers | None, n_rows: int
 ) -> tuple[Integers | None, Integers]:
-    """Find what is left out together: numbers of copies, None if no row has one, and numbers of units.
+    """Find what is left out together: numbers of duplicates, None without any, and numbers of units.
 
-    Copies in groups that stay apart are copies no more.
-
-    Parameters
-    ----------
-    copies : (n_rows,) numbers that copies share, or None.
-    groups : (n_rows,) numbers that rows of a group share, or None.
-    n_rows : number of rows.
+    `copies` and `groups` are numbers (n_rows,) that duplicates, and rows of a group, share, or None. Equal
+    rows in groups that stay apart are no duplicates.
     """
     if groups is None:
         return copies, np.arange(n_rows) if copies is None else copies
@@ -209,13 +200,7 @@ def _shared_out(codes: Integers, n_times: int) -> Integers:
 
 
 def _agree_by_chance(distinct: Floats, m: Integers) -> bool:
-    """Whether chance explains enough of the pairs of equal rows.
-
-    Parameters
-    ----------
-    distinct : (n_distinct, n_features) rows that differ, in no order of their values.
-    m : (n_distinct,) how many rows there are of each.
-    """
+    """Whether chance explains enough of the pairs of equal rows: `m` (n_distinct,) of each different row."""
     often = bool(m.sum() > _FEW_COPIES * m.size)
     # A subsample is enough: it has fewer pairs by the square of its share of the rows.
     step = -(-m.size // _ENOUGH_ROWS)

@@ -85,9 +85,7 @@ class Values(NamedTuple):
     def log_densities(self, x: Floats, group: Integers) -> tuple[Floats, Floats]:
         """The nearest value to each query, and the log density of the variable; 0 where no row has a value.
 
-        Parameters
-        ----------
-        x, group : (n_queries,) values, and groups to leave out, or NO_GROUP.
+        `x` and `group` (n_queries,) are values, and groups to leave out, or NO_GROUP.
         """
         if self.n_categories:
             return x, self._log_frequencies(x, group)
@@ -143,18 +141,10 @@ class Values(NamedTuple):
 
 
 def variable_densities(rows: ClassRows, x: Floats, group: Integers) -> tuple[Floats, Floats]:
-    """What single variables say at queries, whatever the bandwidths; both (n_queries, n_features).
+    """Nearest values of the class and log densities of single variables, both (n_queries, n_features).
 
-    Parameters
-    ----------
-    x : (n_queries, n_features) queries, NaN for missing values.
-    group : (n_queries,) groups to leave out, or NO_GROUP.
-
-    Returns
-    -------
-    nearest : the nearest value of the class, if some row has no value; the query's own otherwise and for
-        categories.
-    log_value : log density of the variable in the class, if some row has no value, else 0.
+    A variable that no row misses has the query's own value, which categories have, too, and 0. `group`
+    (n_queries,) are groups to leave out, or NO_GROUP.
     """
     nearest, log_value = x.copy(), np.zeros(x.shape)
     for j in np.flatnonzero(rows.has_missing).tolist():
