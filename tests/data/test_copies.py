@@ -215,20 +215,6 @@ def test_many_copies_are_told_of_and_few_are_not():
     assert_array_equal(density.score_samples(X[:5]), RodeoDensity().fit(X).score_samples(X[:5]))
 
 
-@quiet
-@pytest.mark.parametrize("weight", [1e12, 1e-12, 1e-300])
-def test_one_row_of_another_weight(weight):
-    X, y = make_ten_groups(10, random_state=0)
-    weights = np.ones(len(y))
-    weights[3] = weight
-    model = RodeoClassifier(bandwidth="class", scale=None).fit(X, y, weights)
-    assert np.isfinite(model.bandwidths_).all()
-    assert np.isfinite(model.predict_log_proba(X)).all()
-    if weight < 1.0:
-        without = RodeoClassifier(bandwidth="class", scale=None).fit(np.delete(X, 3, axis=0), np.delete(y, 3))
-        assert_allclose(model.log_density(X[:2] + 0.01), without.log_density(X[:2] + 0.01), rtol=1e-6)
-
-
 def test_a_gap_is_a_value_but_a_row_without_any_is_no_copy():
     X = np.random.default_rng(0).normal(size=(30, 3))
     X[3, 1] = X[8] = np.nan

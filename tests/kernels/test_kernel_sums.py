@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from corral import kernels
 from corral.data.tiles import ClassRows
-from corral.parallel import Computation
-from corral.rodeo.density import ClassDensity, class_log_densities, kernel_density
+from corral.rodeo.density import kernel_density
 from kernels import kernels_oracle
 from support.exploring import examples
 
@@ -88,19 +87,6 @@ def test_bits_do_not_depend_on_the_other_queries(weighted):
     alone = [kernel_density(rows, x[i : i + 1], h)[0] for i in range(37)]
     assert_allclose(alone, whole, rtol=1e-10, atol=1e-10)
     assert_allclose(kernel_density(rows, x[::-3], h), whole[::-3], rtol=1e-10, atol=1e-10)
-
-
-def test_threads_change_no_bit_and_chunks_no_number(monkeypatch):
-    random = np.random.RandomState(4)
-    rows = arrange(random.uniform(size=(200, 3)))
-    density = ClassDensity(rows, np.ones(1), np.arange(3), np.array([0.05, 0.1, 0.3]))
-    x = random.uniform(size=(300, 3))
-    once, _ = class_log_densities([density], x, "simultaneous", Computation(n_jobs=1))
-    threads, _ = class_log_densities([density], x, "simultaneous", Computation(n_jobs=2))
-    assert_array_equal(once, threads)
-    monkeypatch.setattr("corral.parallel._CHUNK", 1)  # one query per call
-    again, _ = class_log_densities([density], x, "simultaneous", Computation(n_jobs=2))
-    assert_allclose(again, once, rtol=1e-10, atol=1e-10)
 
 
 def test_a_class_without_rows_has_density_zero():

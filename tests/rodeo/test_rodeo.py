@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import threading
 import time
 import tracemalloc
@@ -26,7 +25,7 @@ from corral.rodeo import density
 from corral.rodeo.density import ClassDensity, class_log_densities
 from corral.rodeo.descent import critical_ratio, rodeo, squared_factor
 from corral.rodeo.path import density_path, rodeo_path
-from corral.rodeo.relevance import leave_one_out_bandwidths, zscores
+from corral.rodeo.relevance import zscores
 from corral.rodeo.settings import RodeoSettings
 from support.exploring import examples
 
@@ -661,26 +660,6 @@ def test_local_estimates_are_those_of_single_queries(weighted: bool, update: str
     assert (no_density.shape, no_h.shape) == ((0, 3), (0, 3, 4))
 
 
-@pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("chunk", [1, 3000])
-@pytest.mark.parametrize("n_jobs", [1, 3])
-def test_bits_do_not_depend_on_threads(
-    n_jobs: int, chunk: int, update: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with constants(TILE=32, _LARGE=0):
-        classes, x = three_classes()
-        points = [np.arange(rows.n_rows)[::-2].copy() for rows in classes]
-        expected = local_estimates(classes, x, update, Computation(1), bandwidths=True)
-        expected_h = leave_one_out_bandwidths(classes, points, RodeoSettings(update), Computation(1))
-        monkeypatch.setattr(parallel, "_CHUNK", chunk)
-        found = local_estimates(classes, x, update, Computation(n_jobs), bandwidths=True)
-        found_h = leave_one_out_bandwidths(classes, points, RodeoSettings(update), Computation(n_jobs))
-    np.testing.assert_array_equal(found[0], expected[0])
-    np.testing.assert_array_equal(found[1], expected[1])
-    for y in range(3):
-        np.testing.assert_array_equal(found_h[y], expected_h[y])
-
-
 def test_threads_share_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     threads = set()
     meeting = threading.Barrier(2)
@@ -736,7 +715,7 @@ def test_no_row_is_left(weight: float | None, n: int, update: str) -> None:
     assert grid[0] == paper_oracle.initial_bandwidth(float(n))
 
 
-# ---------------------------------------------------------------------------- memory, progress, interruption
+# ------------------------------------------------------------------------------------ memory, interruption
 
 
 @pytest.mark.parametrize("update", UPDATES)
@@ -754,34 +733,6 @@ def test_memory_does_not_grow_with_rows_times_columns(update: str) -> None:
     n_batch = max(kernels._BATCH, 1)
     assert peak < 8 * (2 * n_batch + 6) * 8192 + 48 * grid.size * 100 + 100_000
     assert peak < rows.tiles.nbytes / 4
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("verbose", [0, 1])
-def test_progress_advances_if_asked_for(
-    verbose: int, n_jobs: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from rich.progress import Progress
-
-    steps = []
-
-    def advance(bar: Progress, line: Any, n: float = 1) -> None:
-        steps.append(n)
-        original(bar, line, n)
-
-    original = Progress.advance
-    monkeypatch.setattr(Progress, "advance", advance)
-    monkeypatch.setattr(parallel, "_CHUNK", 1)
-    classes, x = three_classes()
-    local_estimates(classes, x, "simultaneous", Computation(n_jobs, verbose))
-    assert steps == [1] * 63 * verbose  # 21 queries in 3 classes
-    points = [np.array([3, 5]), np.array([0]), np.array([], int)]
-    leave_one_out_bandwidths(classes, points, RodeoSettings(), Computation(1, verbose))
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    shown = [re.search(rf"{title}.*100%", captured.err) for title in ("Rodeo", "Leave-one-out")]
-    assert [line is not None for line in shown] == [verbose > 0] * 2
-    assert verbose > 0 or captured.err == ""
 
 
 @pytest.mark.parametrize("update", UPDATES)
