@@ -12,11 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-
-
 Integers = NDArray[np.int64]
-
-
 Bools = NDArray[np.bool_]
 
 # The smallest positive number with all its digits, and the largest number.

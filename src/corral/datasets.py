@@ -276,18 +276,17 @@ def load_anuran(
         raise ValueError(f"species must name at least one species, got {species!r}.")
     path, cells = _load(_ANURAN, data_home)
     cells = cells[cells["species"].isin(kept)]
-    bunch = Bunch(
-        data=np.array(cells.iloc[:, :22], dtype=np.float64, order="C"),
+    return _result(
+        _ANURAN,
+        cells,
+        return_X_y,
         target=cells["species"].to_numpy(str),
-        feature_names=list(_ANURAN.columns)[:22],
         target_names=np.array(sorted(set(kept))),
         family=cells["family"].to_numpy(str),
         genus=cells["genus"].to_numpy(str),
         record_id=cells["record_id"].to_numpy(np.int64),
-        DESCR=_ANURAN_DESCR,
         filename=path,
     )
-    return (bunch.data, bunch.target) if return_X_y else bunch
 
 
 def load_optdigits(
@@ -331,16 +330,15 @@ def load_optdigits(
     if subset not in subsets:
         raise ValueError(f"subset must be 'train', 'test' or 'all', got {subset!r}.")
     paths, parts = zip(*(_load(table, data_home) for table in subsets[subset]), strict=True)
-    cells = np.concatenate(parts)
-    bunch = Bunch(
-        data=cells[:, :-1].astype(np.float64, order="C"),
-        target=cells[:, -1].astype(np.int64),
-        feature_names=list(_OPTDIGITS[0].columns)[:-1],
+    cells = _import_extra("pandas").concat(parts)
+    return _result(
+        _OPTDIGITS[0],
+        cells,
+        return_X_y,
+        target=cells["class"].to_numpy(np.int64),
         target_names=np.arange(10),
-        DESCR=_OPTDIGITS_DESCR,
         filenames=list(paths),
     )
-    return (bunch.data, bunch.target) if return_X_y else bunch
 
 
 def load_waveform(
@@ -378,15 +376,8 @@ def load_waveform(
     (5000, 40)
     """
     path, cells = _load(_WAVEFORM, data_home)
-    bunch = Bunch(
-        data=np.array(cells.iloc[:, :-1], dtype=np.float64, order="C"),
-        target=cells["class"].to_numpy(np.int64),
-        feature_names=list(_WAVEFORM.columns)[:-1],
-        target_names=np.arange(3),
-        DESCR=_WAVEFORM_DESCR,
-        filename=path,
-    )
-    return (bunch.data, bunch.target) if return_X_y else bunch
+    target = cells["class"].to_numpy(np.int64)
+    return _result(_WAVEFORM, cells, return_X_y, target=target, target_names=np.arange(3), filename=path)
 
 
 def load_penguins(*, return_X_y: bool = False) -> Bunch | tuple[Any, NDArray[np.str_]]:
@@ -418,13 +409,18 @@ def load_penguins(*, return_X_y: bool = False) -> Bunch | tuple[Any, NDArray[np.
     >>> penguins.target_names.tolist()
     ['Adelie', 'Chinstrap', 'Gentoo']
     """
-    path = _penguins_path()
+    found = importlib.util.find_spec("palmerpenguins")  # the package itself is not imported
+    if found is None or not found.submodule_search_locations:
+        raise ImportError('Loading data needs palmerpenguins: pip install "corral[data]".')
+    path = Path(found.submodule_search_locations[0], "data", "penguins.csv")
     content = path.read_bytes().replace(b"\r\n", b"\n")
     if hashlib.sha256(content).hexdigest() != _PENGUINS_SHA256:
         raise ValueError(f"{path} is not the table of penguins with the SHA-256 {_PENGUINS_SHA256}.")
     table = _import_extra("pandas").read_csv(io.BytesIO(content))
     target = table.pop("species").to_numpy(str)
-    bunch = Bunch(
+    if return_X_y:
+        return table, target
+    return Bunch(
         data=table,
         target=target,
         feature_names=table.columns.tolist(),
@@ -432,15 +428,6 @@ def load_penguins(*, return_X_y: bool = False) -> Bunch | tuple[Any, NDArray[np.
         DESCR=_PENGUINS_DESCR,
         filename=str(path),
     )
-    return (bunch.data, bunch.target) if return_X_y else bunch
-
-
-def _penguins_path() -> Path:
-    """Where the package keeps its table; the package itself is not imported."""
-    found = importlib.util.find_spec("palmerpenguins")
-    if found is None or not found.submodule_search_locations:
-        raise ImportError('Loading data needs palmerpenguins: pip install "corral[data]".')
-    return Path(found.submodule_search_locations[0], "data", "penguins.csv")
 
 
 # What the cells of a column may hold. No table has missing values, infinities or names with a space.
@@ -460,6 +447,7 @@ class _Table:
     url: str  # below UCI_URL
     original: str  # name of UCI's file, inside the archive where there is one
     sha256: str  # of UCI's file, line ends normalised
+    description: str
     original_has_header: bool = False
 
 
@@ -476,6 +464,13 @@ _ANURAN = _Table(
     url="00406/Anuran%20Calls%20(MFCCs).zip",
     original="Frogs_MFCCs.csv",
     sha256="8b161e8d8535b871043cce7ecb7a3496e4b8baef377f1fe9bd4bc91b6effca38",
+    description="""\
+Anuran Calls (MFCCs), 7195 syllables of 60 recordings, 10 species of frogs and toads.
+Creators: Juan Colonna, Eduardo Nakamura, Marco Cristo, Marcelo Gordo.
+Source: UCI Machine Learning Repository, https://doi.org/10.24432/C5CC9H
+Licence: Creative Commons Attribution 4.0 (CC BY 4.0)
+Every syllable was divided by its largest coefficient, so mfcc_1 is exactly 1 in most rows.
+""",
     original_has_header=True,
 )
 _OPTDIGITS = tuple(
@@ -485,6 +480,12 @@ _OPTDIGITS = tuple(
         url=f"optdigits/optdigits.{subset[:3]}",
         original=f"optdigits.{subset[:3]}",
         sha256=sha256,
+        description="""\
+Optical Recognition of Handwritten Digits, 5620 images: 3823 to train with and 1797 to test.
+Creators: E. Alpaydin, C. Kaynak.
+Source: UCI Machine Learning Repository, https://doi.org/10.24432/C50P49
+Licence: Creative Commons Attribution 4.0 (CC BY 4.0)
+""",
     )
     for subset, sha256 in (
         ("train", "e1b683cc211604fe8fd8c4417e6a69f31380e0c61d4af22e93cc21e9257ffedd"),
@@ -497,6 +498,12 @@ _WAVEFORM = _Table(
     url="waveform/waveform-+noise.data.Z",
     original="waveform-+noise.data",
     sha256="b95842ef008156c06fbdebd9b6b1c45b058dfd6592d41f21c73b8c164b9579c6",
+    description="""\
+Waveform Database Generator (Version 2), 5000 generated samples of 3 classes.
+Creators: L. Breiman, C. J. Stone.
+Source: UCI Machine Learning Repository, https://doi.org/10.24432/C56014
+Licence: Creative Commons Attribution 4.0 (CC BY 4.0)
+""",
 )
 
 _PENGUINS_SHA256 = "f204db2c753b0937caac3cb35258562c14f073e4bbc76be24b4c51ce22767a93"
@@ -507,32 +514,31 @@ the table.
 Source: Horst, Hill and Gorman (2020), palmerpenguins, https://doi.org/10.5281/zenodo.3960218
 Licence: Creative Commons Zero (CC0)
 """
-_ANURAN_DESCR = """\
-Anuran Calls (MFCCs), 7195 syllables of 60 recordings, 10 species of frogs and toads.
-Creators: Juan Colonna, Eduardo Nakamura, Marco Cristo, Marcelo Gordo.
-Source: UCI Machine Learning Repository, https://doi.org/10.24432/C5CC9H
-Licence: Creative Commons Attribution 4.0 (CC BY 4.0)
-Every syllable was divided by its largest coefficient, so mfcc_1 is exactly 1 in most rows.
-"""
-_OPTDIGITS_DESCR = """\
-Optical Recognition of Handwritten Digits, 5620 images: 3823 to train with and 1797 to test.
-Creators: E. Alpaydin, C. Kaynak.
-Source: UCI Machine Learning Repository, https://doi.org/10.24432/C50P49
-Licence: Creative Commons Attribution 4.0 (CC BY 4.0)
-"""
-_WAVEFORM_DESCR = """\
-Waveform Database Generator (Version 2), 5000 generated samples of 3 classes.
-Creators: L. Breiman, C. J. Stone.
-Source: UCI Machine Learning Repository, https://doi.org/10.24432/C56014
-Licence: Creative Commons Attribution 4.0 (CC BY 4.0)
-"""
+
+
+def _result(
+    table: _Table, cells: Any, return_X_y: bool, *, target: NDArray[Any], **more: Any
+) -> Bunch | tuple[NDArray[np.float64], NDArray[Any]]:
+    """What a loader returns; all columns of numbers are features."""
+    features = [column for column, content in table.columns.items() if content == "a number"]
+    data = np.array(cells[features], dtype=np.float64, order="C")
+    if return_X_y:
+        return data, target
+    return Bunch(data=data, target=target, feature_names=features, DESCR=table.description, **more)
 
 
 def _load(table: _Table, data_home: str | os.PathLike[str] | None) -> tuple[str, Any]:
     """Return the path of a table and its cells as text, from a folder if one is given and from UCI if not."""
     folder = os.environ.get("CORRAL_DATA") if data_home is None else data_home
     path = _find(table, Path(folder).expanduser()) if folder else _download(table)
-    cells = _read(path)
+    try:
+        # As text: Python turns it into the nearest float, which not every version of pandas does. Where a
+        # line is too short, its last cells are empty.
+        cells = _import_extra("pandas").read_csv(
+            path, header=None, dtype=object, na_filter=False, skip_blank_lines=False, encoding="latin-1"
+        )
+    except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{path} cannot be read as a table: {str(error).strip()}.") from error
     if folder and cells.iloc[0].tolist() != list(table.columns):
         raise ValueError(f"Line 1 of {path} is not the header of {table.name}.")
     cells = cells[1 if folder or table.original_has_header else 0 :].set_axis(list(table.columns), axis=1)
@@ -547,17 +553,6 @@ def _find(table: _Table, folder: Path) -> Path:
         if path.is_file():
             return path
     raise FileNotFoundError(f"There is no {table.name} or {table.name}.gz in the data folder {folder}.")
-
-
-def _read(path: Path) -> Any:
-    """Return all lines of a comma-separated file; where one is too short, its last cells are empty."""
-    try:
-        # As text: Python turns it into the nearest float, which not every version of pandas does.
-        return _import_extra("pandas").read_csv(
-            path, header=None, dtype=object, na_filter=False, skip_blank_lines=False, encoding="latin-1"
-        )
-    except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{path} cannot be read as a table: {str(error).strip()}.") from error
 
 
 def _check(cells: Any, table: _Table, path: Path) -> None:

@@ -28,7 +28,6 @@ from corral.compiling import compiled
 
 LANES = 16  # rows per step of an unrolled AVX2 loop: tiles are a multiple of it
 TILE = 1024  # rows at most in a tile, so that their weights stay in the first cache
-SMALL_TILE = 64  # likewise, so that all of their variables do
 EXCLUDED = 1e300  # exponent of a row without weight
 LOG_ROOT = 0.5 * math.log(2.0 * math.pi)  # of the norm of a normal density
 _BATCH = 4  # queries that share one reading of a class too large for the cache
@@ -135,6 +134,16 @@ def _exponentiate(e, low, weights, out):
 
 
 @compiled(**_INNER, fastmath=_FAST)
+def _exponentiate_in_place(e, low, weights):
+    """The same into e itself; two arrays that are one would keep the loop from being vectorised."""
+    total = 0.0
+    for i in range(e.shape[0]):
+        e[i] = _exp(low - e[i]) * (1.0 if weights is None else weights[i])
+        total += e[i]
+    return total
+
+
+@compiled(**_INNER, fastmath=_FAST)
 def _log_mean(e, weights, unit_of_row, unit):
     """Sum of weights_i exp(low - e_i), which overwrite e, and the logarithm of the weighted mean of exp(-e).
 
@@ -149,7 +158,7 @@ def _log_mean(e, weights, unit_of_row, unit):
         e[:] = 0.0
         return 0.0, -np.inf
     low = _least(e)
-    total = _exponentiate(e, low, weights, e)
+    total = _exponentiate_in_place(e, low, weights)
     return total, math.log(total / left) - low
 
 
@@ -404,7 +413,7 @@ def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_s
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def kernel_sums(X, n_rows, weights, x, own, half_c, a, least, log_sum):
+def kernel_sums(X, n_rows, weights, x, own, half_c, log_sum):
     """Kernel sums for many queries and one class, with given bandwidths.
 
     Tiles are outermost, so that a tile serves all queries while it is in the cache.
@@ -414,13 +423,11 @@ def kernel_sums(X, n_rows, weights, x, own, half_c, a, least, log_sum):
     X, n_rows, x, own : as above.
     weights : (n_tiles, tile) the rows' own weights, or None if all are 1.
     half_c : (n_features,) 1 / (2 h_j^2), or 0 for a variable that takes no part.
-    a, least : (tile,) and (n_queries,) work space.
     log_sum : (n_queries,) written as above; about -EXCLUDED where no row is left.
     """
     n_tiles, d, tile = X.shape
-    for q in range(x.shape[0]):
-        least[q] = EXCLUDED
-        log_sum[q] = 0.0  # the sum itself, times exp(least), until the end
+    a, least = np.empty(tile), np.full(x.shape[0], EXCLUDED)
+    log_sum[:] = 0.0  # the sum itself, times exp(least), until the end
     for t in range(n_tiles):
         begin = t * tile
         for q in range(x.shape[0]):
@@ -439,77 +446,9 @@ def kernel_sums(X, n_rows, weights, x, own, half_c, a, least, log_sum):
             if low < least[q]:
                 log_sum[q] *= _exp(low - least[q])
                 least[q] = low
-            if weights is None:
-                log_sum[q] += _exponentiate(a, least[q], None, a)
-            else:
-                log_sum[q] += _exponentiate(a, least[q], weights[t], a)
+            log_sum[q] += _exponentiate_in_place(a, least[q], None if weights is None else weights[t])
     for q in range(x.shape[0]):
         log_sum[q] = math.log(log_sum[q]) - least[q]
-
-
-@compiled(**_OUTER, fastmath=_FAST)
-def unit_sums(X, half_c, mass, x, a, least, log_sum):
-    """Kernel sums for many queries and one class, with the bandwidth 1 in all variables.
-
-    Squared distances come from products, of which four queries at a time share the reading of two variables.
-    What they lose is small against the squared length of queries and rows, and so against the exponent of
-    any row. Tiles are best so small that all variables of one stay in the first cache.
-
-    Parameters
-    ----------
-    X, x : as above.
-    half_c : (n_tiles, tile) half the squared lengths of the rows.
-    mass : (n_tiles, tile) weights, 0 behind the last row.
-    a, least : (4, tile) and (n_queries,) work space.
-    log_sum : (n_queries,) written as above.
-    """
-    n_tiles, d, tile = X.shape
-    n = x.shape[0]
-    for q in range(n):
-        least[q] = EXCLUDED
-        log_sum[q] = 0.0  # the sum itself, times exp(least), until the end
-    for t in range(n_tiles):
-        for q0 in range(0, n, 4):
-            q1, q2, q3 = min(q0 + 1, n - 1), min(q0 + 2, n - 1), min(q0 + 3, n - 1)
-            for i in range(tile):
-                half = half_c[t, i]
-                a[0, i] = half
-                a[1, i] = half
-                a[2, i] = half
-                a[3, i] = half
-            for j in range(0, d - 1, 2):
-                x00, x01 = x[q0, j], x[q0, j + 1]
-                x10, x11 = x[q1, j], x[q1, j + 1]
-                x20, x21 = x[q2, j], x[q2, j + 1]
-                x30, x31 = x[q3, j], x[q3, j + 1]
-                for i in range(tile):
-                    u, v = X[t, j, i], X[t, j + 1, i]
-                    a[0, i] -= u * x00 + v * x01
-                    a[1, i] -= u * x10 + v * x11
-                    a[2, i] -= u * x20 + v * x21
-                    a[3, i] -= u * x30 + v * x31
-            if d % 2 == 1:
-                x00, x10, x20, x30 = x[q0, d - 1], x[q1, d - 1], x[q2, d - 1], x[q3, d - 1]
-                for i in range(tile):
-                    u = X[t, d - 1, i]
-                    a[0, i] -= u * x00
-                    a[1, i] -= u * x10
-                    a[2, i] -= u * x20
-                    a[3, i] -= u * x30
-            for k in range(min(4, n - q0)):
-                q, low = q0 + k, _least(a[k])
-                if low < least[q]:
-                    log_sum[q] *= _exp(low - least[q])
-                    least[q] = low
-                nearest, total = least[q], 0.0
-                for i in range(tile):
-                    total += _exp(nearest - a[k, i]) * mass[t, i]
-                log_sum[q] += total
-    for q in range(n):
-        half = 0.0
-        for j in range(d):
-            half += 0.5 * x[q, j] * x[q, j]
-        log_sum[q] = math.log(log_sum[q]) - least[q] - half
 
 
 # ---------------------------------------------------------------------------------- members of a pool

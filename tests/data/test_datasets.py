@@ -1,7 +1,6 @@
 """Tests of corral.datasets: generators against the paper's formulas, loaders against UCI's tables."""
 
 import gzip
-import hashlib
 import http.server
 import io
 import os
@@ -34,13 +33,7 @@ from corral.datasets import (
 
 GENERATORS = [make_ten_groups, make_shifted_groups, make_waveform]
 
-# SHA-256 of each table, uncompressed, as recorded when the tables were made from UCI's files.
-TABLES = {
-    "anuran_mfcc.csv": "6d5910e308d3a50e0ec5a7867ac01f810abbfd88499269a1e278638ce9f1053a",
-    "optdigits_train.csv": "224cce16f9b126940c88fc7e9095c2b69950c32d852e2111ca231907dea5b16b",
-    "optdigits_test.csv": "39a0ba76d0a979b29ee39bffd381c38b0fbdfb8811b58590b16f0a89e3e25e6f",
-    "waveform_noise.csv": "29d4b3e0a1846e4b84d0defe69d09567b1094c2adb896e0972603e1d08ea61da",
-}
+TABLES = ("anuran_mfcc.csv", "optdigits_train.csv", "optdigits_test.csv", "waveform_noise.csv")
 SPECIES_COUNTS = {
     "AdenomeraAndre": 672,
     "AdenomeraHylaedactylus": 3478,
@@ -141,10 +134,7 @@ def test_shifted_groups_follow_the_paper():
         assert_moments(X[y == group], [*mean] + [0.5] * 8, cov)
     assert 0 <= X[:, 2:].min() < 0.01
     assert 0.99 < X[:, 2:].max() < 1
-
-
-def test_shifted_groups_keep_the_order_asked_for():
-    X, y = make_shifted_groups(500, groups=np.array([5, 3]), random_state=0)
+    X, y = make_shifted_groups(500, groups=np.array([5, 3]), random_state=0)  # in the order asked for
     assert_array_equal(y, [5] * 500 + [3] * 500)
     assert X[:500, 0].mean() > 0.3
     assert X[500:, 0].mean() < -0.2
@@ -208,10 +198,6 @@ def tables():
         else:
             pytest.skip(f"the folder named by CORRAL_DATA has no {name}")
     return found
-
-
-def test_tables_are_the_ones_on_record(tables):
-    assert {name: hashlib.sha256(content).hexdigest() for name, content in tables.items()} == TABLES
 
 
 @pytest.mark.parametrize(
@@ -350,11 +336,10 @@ def test_loaders_reject_wrong_arguments(small, load, arguments, says):
 )
 def test_missing_table(tmp_path, monkeypatch, folder, load, table):
     home = str(tmp_path / folder)
-    with pytest.raises(FileNotFoundError, match=f"no {table}.csv or .* {re.escape(home)}"):
-        load(data_home=home)
     monkeypatch.setenv("CORRAL_DATA", home)
-    with pytest.raises(FileNotFoundError, match=f"no {table}.csv or .* {re.escape(home)}"):
-        load()
+    for arguments in ({}, {"data_home": home}):
+        with pytest.raises(FileNotFoundError, match=f"no {table}.csv or .* {re.escape(home)}"):
+            load(**arguments)
 
 
 @pytest.mark.parametrize(
@@ -491,22 +476,15 @@ def test_download_equals_folder(tables, originals, uci, load, names):
     assert_array_equal(load().data, downloaded.data)
 
 
-def test_download_repairs_the_cache(originals, uci):
-    publish(uci, TEST, originals[TEST])
-    path = Path(load_optdigits(subset="test").filenames[0])
-    path.write_bytes(originals[TEST][:-100])
-    assert len(load_optdigits(subset="test").target) == 1797
-    assert path.read_bytes() == originals[TEST]
-
-
-@pytest.mark.parametrize(
-    "damage", [lambda text: text.replace(b"\n", b"\r\n"), lambda text: text.rstrip(b"\n")]
-)
-def test_download_accepts_other_line_ends(originals, uci, damage):
-    publish(uci, TEST, damage(originals[TEST]))
-    downloaded = load_optdigits(subset="test")
-    assert_array_equal(downloaded.target, load_digits().target)
-    assert Path(downloaded.filenames[0]).read_bytes() == originals[TEST]
+@pytest.mark.parametrize("send", [bytes, lambda text: text.replace(b"\n", b"\r\n"), bytes.rstrip])
+def test_download_accepts_other_line_ends_and_repairs_the_cache(originals, uci, send):
+    publish(uci, TEST, send(originals[TEST]))
+    for _ in range(2):
+        downloaded = load_optdigits(subset="test")
+        assert_array_equal(downloaded.target, load_digits().target)
+        path = Path(downloaded.filenames[0])
+        assert path.read_bytes() == originals[TEST]
+        path.write_bytes(originals[TEST][:-100])
 
 
 @pytest.mark.parametrize(
@@ -534,9 +512,7 @@ def test_failed_download_says_why(uci, monkeypatch):
     with socket.socket() as deaf:  # it has a port, which nobody else can get, but does not listen
         deaf.bind(("127.0.0.1", 0))
         monkeypatch.setattr(datasets, "UCI_URL", f"http://127.0.0.1:{deaf.getsockname()[1]}/")
-        with pytest.raises(
-            OSError, match=r"^Could not download http://.*/optdigits.tra \(ConnectionError\).$"
-        ):
+        with pytest.raises(OSError, match=r"^Could not .*/optdigits.tra \(ConnectionError\).$"):
             load_optdigits()
     assert cached(uci) == []
 
@@ -549,14 +525,6 @@ def test_loaders_name_the_extra(small, uci, monkeypatch, package):
         load_waveform(data_home=small if package == "pandas" else None)
 
 
-def test_compress_is_what_gzip_reads(tables, originals):
-    # The encoder of this test must not only suit the decoder that the library uses.
-    if shutil.which("gzip") is None:
-        pytest.skip("no gzip program")
-    run = subprocess.run(["gzip", "-dc"], input=originals[WAVEFORM], capture_output=True, check=True)
-    assert run.stdout == tables["waveform_noise.csv"].split(b"\n", 1)[1]
-
-
 # Penguins
 
 
@@ -564,21 +532,8 @@ def test_penguins_are_those_of_the_package():
     penguins = load_penguins()
     table = penguins.data
     assert table.columns.tolist() == penguins.feature_names
-    assert table.isna().sum().to_dict() == {
-        "island": 0,
-        "bill_length_mm": 2,
-        "bill_depth_mm": 2,
-        "flipper_length_mm": 2,
-        "body_mass_g": 2,
-        "sex": 11,
-        "year": 0,
-    }
-    names, counts = np.unique(penguins.target, return_counts=True)
-    assert dict(zip(names.tolist(), counts.tolist(), strict=True)) == {
-        "Adelie": 152,
-        "Chinstrap": 68,
-        "Gentoo": 124,
-    }
+    assert table.isna().sum().tolist() == [0, 2, 2, 2, 2, 11, 0]
+    assert counts(penguins.target) == {"Adelie": 152, "Chinstrap": 68, "Gentoo": 124}
     assert table.iloc[0].tolist() == ["Torgersen", 39.1, 18.7, 181.0, 3750.0, "male", 2007]
     assert table["body_mass_g"].mean() == pytest.approx(4201.754386)  # as published
     assert "CC0" in penguins.DESCR

@@ -592,11 +592,12 @@ def test_frames_with_names(frame):
 def test_verbose_shows_progress_on_the_error_stream(groups, capsys, verbose, n_jobs):
     X, y, queries, _ = groups
     model = RodeoClassifier(verbose=verbose, n_jobs=n_jobs)
-    for call in (lambda: model.fit(X, y), lambda: model.predict_proba(queries)):
+    calls = {"Leave-one-out": lambda: model.fit(X, y), "Rodeo": lambda: model.predict_proba(queries)}
+    for title, call in calls.items():
         call()
         shown = capsys.readouterr()
         assert shown.out == ""
-        assert ("100%" in shown.err) == (verbose > 0)
+        assert bool(re.search(f"{title}.*100%", shown.err)) == (verbose > 0)
         assert verbose > 0 or shown.err == ""
 
 
@@ -724,16 +725,18 @@ def test_adding_a_constant_and_rescaling_a_column(scale, update, problem, consta
     n_jobs=st.sampled_from([None, 2, 3, -1]),
     chunk=st.sampled_from([1, 2000, 10_000, 10**9]),
     weighted=st.booleans(),
+    bandwidth=st.sampled_from(["local", "class"]),
 )
-def test_threads_and_chunks_change_no_bit(update, seed, n_jobs, chunk, weighted):
+def test_threads_and_chunks_change_no_bit(update, seed, n_jobs, chunk, weighted, bandwidth):
     rng = np.random.default_rng(seed)
     X, y = make_shifted_groups(30, groups=(1, 2, 3), random_state=seed % 2**32)
     queries = rng.normal(size=(40, 10)) * 0.4
     weights = rng.integers(1, 3, y.size) if weighted else None
-    one = RodeoClassifier(update=update).fit(X, y, sample_weight=weights)
+    settings = {"update": update, "bandwidth": bandwidth}
+    one = RodeoClassifier(**settings).fit(X, y, sample_weight=weights)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corral.parallel, "_CHUNK", chunk)
-        other = RodeoClassifier(update=update, n_jobs=n_jobs).fit(X, y, sample_weight=weights)
+        other = RodeoClassifier(**settings, n_jobs=n_jobs).fit(X, y, sample_weight=weights)
         assert_same_model(one, other, queries)
 
 

@@ -106,17 +106,6 @@ def classes() -> list[ClassRows]:
 KERNELS = {"simultaneous": "simultaneous", "sequential": "descend"}
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(100, 4), (20_000, 50), (5000, 1000), (3, 1000)])
-def test_work_space_is_linear(rows: int, columns: int) -> None:
-    X = ClassRows.arrange(np.zeros((rows, columns)), None).tiles
-    work = kernels.workspace(X)
-    n_batch = len(work[-1])
-    assert n_batch == (kernels._BATCH if rows > 100 else 1)
-    padded = X.shape[0] * X.shape[2]
-    numbers = sum(array.nbytes for array in work) / 8
-    assert numbers <= n_batch * (2 * padded + 6 * columns + 10) + 4 * kernels.TILE
-
-
 @njit
 def allocating(n: int) -> float:
     return np.ones(n).sum()

@@ -199,12 +199,11 @@ class LabelledRows:
         np.add.at(of_classes, self.codes, keys)
         return np.argsort(np.lexsort((of_classes[self.codes], keys)))
 
-    def own_rows(self, positions: Integers) -> list[Integers]:
-        """For each class where in it a row stands that shares the unit of each of some rows; -1 if none."""
-        return [self.own_rows_in(of_class, positions) for of_class in self.members()]
+    def own_rows(self, of_class: Integers, positions: Integers) -> Integers:
+        """Where in a class, whose rows are given, a row stands that shares the unit of each of some rows.
 
-    def own_rows_in(self, of_class: Integers, positions: Integers) -> Integers:
-        """The same for one class, whose rows are given; -1 for the position -1 as well."""
+        It is -1 if there is none, and for the position -1.
+        """
         units, first = np.unique(self.units[of_class], return_index=True)
         if not units.size:
             return np.full(positions.size, -1)

@@ -1,42 +1,36 @@
-r"""Copies of rows, and how many observations weighted rows are worth.
+r"""Duplicates: rows that a table repeats, told from rows that agree by chance.
 
 Two rows may agree in every column because a table repeats a row, or because its columns take few values. A
-copy says nothing new: what leaves the row out must leave the copy out, too. Rows that agree by chance are
-separate observations, and leaving all of them out would blind a row to its own class.
+duplicate says nothing new: what leaves the row out must leave the duplicate out, too. Rows that agree by
+chance are separate observations, and leaving all of them out would blind a row to its own class.
 
-The two are told apart by rows that nearly agree. Where few values make rows agree, many more pairs of rows
-agree in all columns but one, or but two. Let :math:`N_j` pairs differ in column j alone, and :math:`N_{jk}`
-in j and k alone. Among pairs that agree in all other columns, agreeing in j and agreeing in k are nearly
-independent, whatever makes columns depend on each other in the table as a whole; so chance explains
-:math:`N_j N_k / N_{jk}` pairs of equal rows, or, from all pairs of columns together,
+Rows that nearly agree tell the two apart. Let :math:`N_j` pairs of rows differ in column j alone, and
+:math:`N_{jk}` in j and k alone. Among pairs that agree in all other columns, agreeing in j and agreeing in k
+are nearly independent, so chance explains :math:`N_j N_k / N_{jk}` pairs of equal rows, or, from all pairs of
+columns together,
 
 .. math::
 
     \sum_{j<k} N_j N_k \Big/ \sum_{j<k} N_{jk}.
 
-Equal rows are copies if this is less than a fifth of their pairs: where a column has a value of its own for
-each row, it is zero. Columns of few values that depend on each other linearly, as indicators of the levels of
-one variable do, count as one column (few are at most twenty, and at most half as many as different rows).
+Equal rows are duplicates if this is less than a fifth of their pairs: where a column has a value of its own
+for each row, it is zero. Columns of few values that depend on each other linearly, as indicators of the
+categories of one variable do, count as one column (few are at most twenty, and at most half as many as
+different rows). Rows that repeat more than three times on average are separate in a single column, and in
+several columns with at most twenty different rows.
 
 A single column has no others to agree in. If :math:`f_k` values stand in k rows each, chance (a mixture of
-Poisson distributions) makes :math:`f_2^2` at most :math:`\tfrac 3 2 f_1 f_3`, so that it explains
-:math:`\sqrt{3 f_1 f_3 / 2}` of the values that stand twice: again, equal rows are copies if this is less
-than a fifth of them. But they are separate where rows repeat more than three times on average, and so they
-are in several columns if these have no more than twenty different rows, unless two of the columns have
-fractions, a value of its own for each of at least four different rows, and another order of the rows: such
-measurements tie only between whole copies.
+Poisson distributions) makes :math:`f_2^2` at most :math:`\tfrac 3 2 f_1 f_3`: equal rows are duplicates if
+:math:`\sqrt{3 f_1 f_3 / 2}` is less than a fifth of :math:`f_2`.
 
-A table that is appended to itself has copies of rows that agree by chance, too, and the pairs by which chance
-is estimated are themselves repeated. It is known by how often rows occur, labels included: any mixture of
-Poisson distributions has :math:`f_k^2 \le \frac{k + 1}{k} f_{k-1} f_{k+1}` on average. Where more than twenty
-different rows occur k times each, and these are more than five times the root of the right side, k copies
-were made of each row of a table in which rows agree by chance: k of the equal rows of a class are one, and
-the next k another.
+A table that is appended to itself has duplicates of rows that agree by chance, too. It is known by how often
+rows occur, labels included: any mixture of Poisson distributions has :math:`f_k^2 \le \frac{k + 1}{k}
+f_{k-1} f_{k+1}` on average. Where more than twenty different rows occur k times each, and these are more than
+five times the root of the right side, k of the equal rows of a class are one, and the next k another.
 
-Where rows belong to groups, a row may be in several of them because a group was entered twice, or because
-groups share a blank, a control or a default. Two groups count as one if more than half of the different rows
-of the smaller one are copies of rows of the other; else each keeps its copies as rows of its own, since one
-blank must not make one group of all.
+Where rows belong to groups, two groups count as one if more than half of the different rows of the smaller
+one are duplicates of rows of the other: a group was entered twice. Else each keeps its duplicates as rows of
+its own, since groups may share a blank, a control or a default.
 """
 
 from __future__ import annotations
@@ -58,11 +52,8 @@ _FEW_VALUES = 20
 # repeated more often than this on average.
 _FEW_COPIES = 3
 
-# Fewer rows may have the same order in two columns, or the reverse one, by chance.
-_LEAST_ORDERED = 4
-
 # Chance that explains one in so many pairs of equal rows explains them all: it is only estimated.
-_ONE_IN = 5
+ONE_IN = 5
 
 # So many rows, and about so many pairs of columns, tell chance from copies.
 _ENOUGH_ROWS = 20_000
@@ -85,20 +76,13 @@ def merge_copies(numbers: Integers, weights: Floats | None) -> tuple[Integers, F
 
 
 def number_copies(X: Floats, codes: Integers | None = None) -> Integers | None:
-    """Number the rows of a table so that copies, and only they, share a number; None if there are none.
+    """Number the rows of a table so that duplicates, and only they, share a number; None if there are none.
 
-    A gap (NaN) counts as a value like others, but a row without any value is no copy of another.
-
-    Parameters
-    ----------
-    X : (n_rows, n_features) values.
-    codes : (n_rows,) class numbers; None if all rows are of one class.
+    A missing value counts as a value like others, but a row without any value is no duplicate of another.
+    `codes` (n_rows,) are numbers of classes, None if all rows are of one class.
     """
     codes = np.zeros(len(X), dtype=np.int64) if codes is None else codes
-    gaps = np.isnan(X)
-    if not gaps.any():
-        return _number_complete(X, codes)
-    has_values = ~gaps.all(axis=1)
+    has_values = ~np.isnan(X).all(axis=1)
     copies = _number_complete(filled(X[has_values]), codes[has_values])
     if copies is None:
         return None
@@ -110,15 +94,10 @@ def number_copies(X: Floats, codes: Integers | None = None) -> Integers | None:
 def copies_and_units(
     copies: Integers | None, groups: Integers | None, n_rows: int
 ) -> tuple[Integers | None, Integers]:
-    """Find what is left out together: numbers of copies, None if no row has one, and numbers of units.
+    """Find what is left out together: numbers of duplicates, None without any, and numbers of units.
 
-    Copies in groups that stay apart are copies no more.
-
-    Parameters
-    ----------
-    copies : (n_rows,) numbers that copies share, or None.
-    groups : (n_rows,) numbers that rows of a group share, or None.
-    n_rows : number of rows.
+    `copies` and `groups` are numbers (n_rows,) that duplicates, and rows of a group, share, or None. Equal
+    rows in groups that stay apart are no duplicates.
     """
     if groups is None:
         return copies, np.arange(n_rows) if copies is None else copies
@@ -158,6 +137,8 @@ def _joined_groups(copies: Integers, group: Integers) -> Integers:
 def filled(X: Floats) -> Floats:
     """Fill each column's gaps by a value that no row has."""
     gaps = np.isnan(X)
+    if not gaps.any():
+        return X
     largest = np.where(gaps, -np.inf, X).max(axis=0, initial=-np.inf)
     largest = np.where(np.isfinite(largest), largest, 0.0)
     with np.errstate(over="ignore"):
@@ -171,22 +152,20 @@ def filled(X: Floats) -> Floats:
 
 def _number_complete(X: Floats, labels: Integers) -> Integers | None:
     """Number the rows of a table without gaps."""
-    keys = row_keys(X, np.arange(X.shape[1]))
-    in_order = np.sort(keys)
-    if (in_order[1:] != in_order[:-1]).all():  # which is nearly always so, and found in a moment
+    _, first, codes = np.unique(row_keys(X, np.arange(X.shape[1])), return_index=True, return_inverse=True)
+    if first.size == len(X):
         return None
-    _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
     if not np.array_equal(X[first][codes], X):  # rows that differ share a key
         _, first, codes = np.unique(X, axis=0, return_index=True, return_inverse=True)
-    codes = codes.reshape(-1)
+        codes = codes.reshape(-1)
     m = np.bincount(codes)
     if m.size == len(X):
         return None
     if not _agree_by_chance(X[first], m):
-        return _in_order(codes)
+        return codes
     labelled = np.unique(codes * (labels.max() + 1) + labels, return_inverse=True)[1]
     n_times = _times_copied(np.bincount(labelled))
-    return None if n_times == 1 else _in_order(_shared_out(labelled, n_times))
+    return None if n_times == 1 else _shared_out(labelled, n_times)
 
 
 def _in_order(codes: Integers) -> Integers:
@@ -202,7 +181,7 @@ def _times_copied(m: Integers) -> int:
     fewer, equal, more = (np.append(f, 0)[k : k + f.size - 1] for k in (0, 1, 2))
     k = np.arange(1, f.size)
     by_chance = np.sqrt((k + 1) / k * np.maximum(fewer, 1) * np.maximum(more, 1))
-    repeats = k[(k > 1) & (equal > _FEW_VALUES) & (equal > _ONE_IN * by_chance)]
+    repeats = k[(k > 1) & (equal > _FEW_VALUES) & (equal > ONE_IN * by_chance)]
     return int(repeats[0]) if repeats.size else 1
 
 
@@ -221,13 +200,7 @@ def _shared_out(codes: Integers, n_times: int) -> Integers:
 
 
 def _agree_by_chance(distinct: Floats, m: Integers) -> bool:
-    """Whether chance explains enough of the pairs of equal rows.
-
-    Parameters
-    ----------
-    distinct : (n_distinct, n_features) rows that differ, in no order of their values.
-    m : (n_distinct,) how many rows there are of each.
-    """
+    """Whether chance explains enough of the pairs of equal rows: `m` (n_distinct,) of each different row."""
     often = bool(m.sum() > _FEW_COPIES * m.size)
     # A subsample is enough: it has fewer pairs by the square of its share of the rows.
     step = -(-m.size // _ENOUGH_ROWS)
@@ -235,41 +208,26 @@ def _agree_by_chance(distinct: Floats, m: Integers) -> bool:
     variables = _variables(subsample)
     if len(variables) <= 1:
         return often or _repeats_mix(m)
-    if m.size <= _FEW_VALUES and often and not _tie_only_whole(distinct):
+    if m.size <= _FEW_VALUES and often:
         return True
-    return step**2 * _n_by_chance(subsample, variables, m[::step]) >= n_pairs(m) / _ONE_IN
-
-
-def _tie_only_whole(distinct: Floats) -> bool:
-    """Whether two columns are measurements without ties, of which neither is a function of the other's rank.
-
-    A code of levels has no fractions, and a column that is computed from another one mostly keeps its order.
-    """
-    if len(distinct) < _LEAST_ORDERED:
-        return False
-    orders = set()
-    for x in distinct.T:
-        if (x != np.rint(x)).any() and np.unique(x).size == x.size:
-            order = tuple(np.argsort(x).tolist())
-            orders.add(min(order, order[::-1]))
-    return len(orders) > 1
+    return step**2 * _n_by_chance(subsample, variables, m[::step]) >= _n_pairs(m) / ONE_IN
 
 
 def _repeats_mix(m: Integers) -> bool:
     """Whether values that stand in one row and in three explain enough of those that stand in two."""
     once, twice, thrice = np.bincount(m, minlength=4)[1:4].tolist()
-    return bool(1.5 * once * thrice >= (max(twice, 1) / _ONE_IN) ** 2)
+    return bool(1.5 * once * thrice >= (max(twice, 1) / ONE_IN) ** 2)
 
 
 def _n_by_chance(distinct: Floats, variables: Sequence[Integers], m: Integers) -> float:
     """How many pairs of equal rows pairs that differ in one or two variables let expect."""
     hashes = [row_keys(distinct[:, columns], columns) for columns in variables]
     whole = np.sum(hashes, axis=0, dtype=np.uint64)
-    equal = n_pairs(m)
-    one = [n_pairs(_totals(whole - values, m)) - equal for values in hashes]
+    equal = _n_pairs(m)
+    one = [n_equal_pairs(whole - values, m) - equal for values in hashes]
     expected = differing = 0.0
     for j, k in _pairs(len(variables)):
-        agreeing = n_pairs(_totals(whole - hashes[j] - hashes[k], m))
+        agreeing = n_equal_pairs(whole - hashes[j] - hashes[k], m)
         differing += agreeing - one[j] - one[k] - equal
         expected += one[j] * one[k]
     return expected / max(differing, 1.0)
@@ -311,12 +269,13 @@ def _dependent(X: Floats) -> Bools:
     return made_of
 
 
-def n_pairs(sizes: Integers) -> float:
+def n_equal_pairs(keys: Words, m: Integers | None = None) -> float:
+    """Number of pairs of rows with equal keys; `m` (n_keys,) rows have each of the keys, or one."""
+    if m is None:
+        return _n_pairs(np.unique(keys, return_counts=True)[1])
+    return _n_pairs(np.bincount(np.unique(keys, return_inverse=True)[1], m))
+
+
+def _n_pairs(sizes: Integers | Floats) -> float:
     """Number of pairs within groups of these sizes."""
     return float((0.5 * sizes * (sizes - 1.0)).sum())
-
-
-def _totals(keys: Words, m: Integers) -> Integers:
-    """Sums of m over equal keys."""
-    _, group = np.unique(keys, return_inverse=True)
-    return np.bincount(group, m).astype(np.int64)

@@ -11,17 +11,10 @@ from corral.array_types import Bools, Floats, Integers
 
 def patterns(gaps: Bools) -> Iterator[tuple[Integers, Integers]]:
     """Rows that miss the same columns, and these columns; first those that miss none, if there are any."""
-    is_complete = ~gaps.any(axis=1)
-    if is_complete.any():
-        yield np.flatnonzero(is_complete), np.empty(0, dtype=np.int64)
-    some = np.flatnonzero(~is_complete)
-    if not some.size:
-        return
-    different, which = np.unique(gaps[some], axis=0, return_inverse=True)
+    different, which = np.unique(gaps, axis=0, return_inverse=True)
     which = which.reshape(-1)
-    order = np.argsort(which, kind="stable")
-    for at, pattern in zip(np.split(some[order], np.cumsum(np.bincount(which))[:-1]), different, strict=True):
-        yield at, np.flatnonzero(pattern)
+    rows = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
+    yield from zip(rows, map(np.flatnonzero, different), strict=True)
 
 
 def without_gaps(x: Floats) -> Floats:

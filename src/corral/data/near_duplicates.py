@@ -29,11 +29,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.spatial import KDTree
-from scipy.spatial.distance import cdist, pdist
+from scipy.spatial.distance import pdist
 from scipy.special import pdtrc
 
 from corral.array_types import Bools, Floats, Integers
-from corral.data.duplicates import filled, n_pairs
+from corral.data.duplicates import ONE_IN, filled, n_equal_pairs
 from corral.data.hashing import Words, cell_keys, row_keys
 from corral.data.subsample import random_rows
 
@@ -42,10 +42,8 @@ Kind = Literal["one value", "a missing value", "small differences"]
 # In fewer rows nothing can be far more frequent than by chance.
 _LEAST_ROWS = 12
 
-# Fewer pairs that differ in one value are not compared with chance. Chance that explains one in five of them
-# explains them all, since it is only estimated.
+# Fewer pairs that differ in one value are not compared with chance.
 _LEAST_PAIRS = 5
-_ONE_IN = 5
 
 # A column is continuous if it has so many different values per row.
 _DISTINCT_SHARE = 0.3
@@ -59,13 +57,12 @@ _LEVEL = 1e-3
 _NEIGHBOURS = (5, 10)
 
 # Bounds of the work: rows and cells that are searched, rows of a sample that is compared with all of them,
-# coordinates that are compared, and distances at once.
+# and coordinates that are compared.
 _MOST_ROWS = 50_000
 _MOST_CELLS = 20_000_000
 _LEAST_SAMPLE, _MOST_SAMPLE = 50, 1000
 _MOST_COMPARED = 40_000_000
 _N_AXES = 3
-_CHUNK = 1_000_000
 
 
 class NearDuplicates(NamedTuple):
@@ -142,7 +139,7 @@ def _pairs_but_one_value(X: Floats) -> Integers:
         return none
     hashes = cell_keys(X).T
     others = hashes.sum(axis=0, dtype=np.uint64) - hashes
-    n_differing = sum(map(_n_equal_pairs, others))
+    n_differing = sum(map(n_equal_pairs, others))
     if n_differing < _LEAST_PAIRS or _explained_by_chance(X, n_differing):
         return none
     return np.concatenate([_equal_neighbours(keys) for keys in others])
@@ -152,12 +149,7 @@ def _any_agree_in_half(X: Floats) -> bool:
     """Whether two rows agree in one half of the columns, as all rows do that differ in one value."""
     columns = np.arange(X.shape[1])
     halves = (columns[::2], columns[1::2])
-    return any(_n_equal_pairs(row_keys(np.ascontiguousarray(X[:, half]), half)) > 0.0 for half in halves)
-
-
-def _n_equal_pairs(keys: Words) -> float:
-    """Number of pairs of equal keys."""
-    return n_pairs(np.unique(keys, return_counts=True)[1])
+    return any(n_equal_pairs(row_keys(np.ascontiguousarray(X[:, half]), half)) > 0.0 for half in halves)
 
 
 def _equal_neighbours(keys: Words) -> Integers:
@@ -176,7 +168,7 @@ def _explained_by_chance(X: Floats, n_differing: float) -> bool:
     pairs_per_counted = (n / rows.size) ** 2
     two, three = (np.count_nonzero(n_different == k) * pairs_per_counted for k in (2, 3))
     unseen = 0.5 * pairs_per_counted if rows.size < n else 0.0
-    by_chance = max(two + unseen, _ONE_IN * (2.0 / 3.0) * two**2 / max(three, 1.0))
+    by_chance = max(two + unseen, ONE_IN * (2.0 / 3.0) * two**2 / max(three, 1.0))
     return bool(by_chance > n_differing)
 
 
@@ -197,7 +189,8 @@ def _close_pairs(X: Floats, missing: Bools, levels: Integers | None) -> Integers
     Z = _scaled(values[:, is_continuous])
     n, d = Z.shape
     sample = _sample(n, min(max(_MOST_COMPARED // (n * d), _LEAST_SAMPLE), _MOST_SAMPLE))
-    distances = _smallest_distances(Z, sample, _NEIGHBOURS[1] + 1)
+    tree = KDTree(Z, leafsize=100)  # in many dimensions smaller leaves save little
+    distances = tree.query(Z[sample], _NEIGHBOURS[1] + 1)[0]  # the first is the row itself
     fifth, tenth = distances[:, _NEIGHBOURS[0]], distances[:, _NEIGHBOURS[1]]
     if not fifth.min() > 0.0:
         return none
@@ -210,7 +203,7 @@ def _close_pairs(X: Floats, missing: Bools, levels: Integers | None) -> Integers
         pairs = pairs[keys[pairs[:, 0]] == keys[pairs[:, 1]]]
         if not len(pairs):
             return none
-        n_close, pairs = _isolated(Z, pairs, t * unit, sample.size)
+        n_close, pairs = _isolated(tree, pairs, t * unit, sample.size)
         n_wider = n * float((distances[:, 1] <= _APART * t * unit).mean())
         chance = n * _NEIGHBOURS[0] * t**dimension
         if n_close >= max(_TIMES_CHANCE * chance, n_wider / 2.0, 2.0) and (
@@ -228,15 +221,6 @@ def _scaled(X: Floats) -> Floats:
     return scaled
 
 
-def _smallest_distances(Z: Floats, rows: Integers, k: int) -> Floats:
-    """Distances (n_rows, k) of a subsample to its nearest rows, in order; the first is the row itself."""
-    parts = []
-    for part in np.array_split(rows, -(-rows.size * len(Z) // _CHUNK)):
-        distances = np.partition(cdist(Z[part], Z), k - 1, axis=1)[:, :k]
-        parts.append(np.sort(distances, axis=1))
-    return np.concatenate(parts)
-
-
 def _pairs_within(Z: Floats, radius: float) -> Integers:
     """Pairs (n_pairs, 2) of rows within a radius, the first before the second.
 
@@ -248,19 +232,16 @@ def _pairs_within(Z: Floats, radius: float) -> Integers:
     return candidates[close]
 
 
-def _isolated(Z: Floats, pairs: Integers, radius: float, n_checked: int) -> tuple[float, Integers]:
+def _isolated(tree: KDTree, pairs: Integers, radius: float, n_checked: int) -> tuple[float, Integers]:
     """Count rows of pairs whose next row is ten times as far away; drop pairs of other rows.
 
     Of more than `n_checked` rows a subsample is checked.
     """
     rows = np.unique(pairs)
     checked = rows[_sample(rows.size, n_checked)]
-    distances = _smallest_distances(Z, checked, _MOST_TWINS + 2)
+    distances = tree.query(tree.data[checked], _MOST_TWINS + 2)[0]
     last = (distances <= radius).sum(axis=1) - 1  # the farthest duplicate
-    following = np.minimum(last + 1, _MOST_TWINS + 1)[:, np.newaxis]
-    apart = np.take_along_axis(distances, following, 1) >= _APART * np.take_along_axis(
-        distances, last[:, np.newaxis], 1
-    )
-    isolated = (last <= _MOST_TWINS) & apart[:, 0]
+    row, following = np.arange(checked.size), np.minimum(last + 1, _MOST_TWINS + 1)
+    isolated = (last <= _MOST_TWINS) & (distances[row, following] >= _APART * distances[row, last])
     crowded = np.isin(pairs, checked[~isolated]).any(axis=1)
     return float(isolated.mean() * rows.size), pairs[~crowded]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -41,15 +40,10 @@ class ClassRows:
         weights: Floats | None,
         n_categories: Integers | None = None,
         groups: Integers | None = None,
-        *,
-        tile_rows: int | None = None,
     ) -> ClassRows:
-        """Cut scaled rows into tiles.
-
-        A tile has at most `tile_rows` rows, a multiple of `kernels.LANES`; by default `kernels.TILE`.
-        """
+        """Cut scaled rows into tiles."""
         n_rows, d = X.shape
-        n_tiles = max(1, -(-n_rows // (tile_rows or kernels.TILE)))
+        n_tiles = max(1, -(-n_rows // kernels.TILE))
         size = max(1, -(-n_rows // (n_tiles * kernels.LANES))) * kernels.LANES
         tiles = np.zeros((n_tiles, d, size))
         for t in range(n_tiles):
@@ -185,8 +179,6 @@ def tile_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None = N
         np.ascontiguousarray(x),
         own,
         0.5 / (h * h),
-        np.empty(rows.tiles.shape[2]),
-        np.empty(len(x)),
         log_sum,
     )
     log_sum[log_sum < -0.5 * kernels.EXCLUDED] = -np.inf
@@ -194,19 +186,4 @@ def tile_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None = N
     used = np.isfinite(h)
     log_norm = np.log(h[used]).sum() + used.sum() * kernels.LOG_ROOT
     log_density: Floats = log_sum - log_norm - log_total
-    return log_density
-
-
-def unit_density(rows: ClassRows, x: Floats) -> Floats:
-    """Logarithms (n_queries,) of kernel density estimates with the bandwidth 1, for many queries and rows.
-
-    As `tile_density` but for rounding, in less time, above all if tiles are small. There are rows, and no
-    gaps, and coordinates are relative to a point near the rows.
-    """
-    log_sum = np.empty(len(x))
-    half_squares = 0.5 * (rows.tiles * rows.tiles).sum(axis=1)
-    work = np.empty((4, rows.tiles.shape[2])), np.empty(len(x))
-    kernels.unit_sums(rows.tiles, half_squares, rows.tiled_weights, np.ascontiguousarray(x), *work, log_sum)
-    log_norm = kernels.LOG_ROOT * x.shape[1] + math.log(rows.tiled_weights.sum())
-    log_density: Floats = log_sum - log_norm
     return log_density

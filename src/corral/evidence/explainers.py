@@ -154,7 +154,7 @@ class RodeoExplainer(Explainer):
         walk, scaled, bandwidths = coalitions.walk(used), self._scaled[:, used], self._bandwidths[:, a, used]
         positions = np.arange(rows.n_rows)
         log_weights, groups = np.log(rows.weight(positions)), rows.group(positions)
-        own = data.own_rows_in(data.members()[a], self.left_out)
+        own = data.own_rows(data.members()[a], self.left_out)
 
         def estimate(samples: Integers) -> Estimates:
             start = beginnings(log_weights, groups, rows.group(own[samples]))

@@ -33,7 +33,7 @@ from corral.array_types import (
     check_array,
     check_number,
 )
-from corral.data.tiles import TINY, ClassRows, tile_density, unit_density
+from corral.data.tiles import TINY, ClassRows, tile_density
 from corral.data.weights import weights_or_ones
 from corral.pool.exponents import KernelRows
 from corral.pool.marginals import SetDensity, VariableSets, mixture_marginals
@@ -288,9 +288,8 @@ class Mixture(MemberDensity):
     @cached_property
     def _tiles(self) -> ClassRows:
         transform, weights = self._kernel_transform, None if self.is_normal else self.weights
-        tile_rows = kernels.SMALL_TILE if self.averaged else None
         coordinates = transform.coordinates(self.centers - transform.mean)
-        return ClassRows.arrange(coordinates, weights, tile_rows=tile_rows)
+        return ClassRows.arrange(coordinates, weights)
 
     def _fast_log_density(self, scaled: Floats) -> Floats:
         transform = self._kernel_transform
@@ -298,8 +297,6 @@ class Mixture(MemberDensity):
         if not n_used:  # something may be known of the class
             return np.full(len(scaled), 0.0 if len(self.rows) else -np.inf)
         z = transform.coordinates(transform.centered(scaled))
-        if self.averaged:
-            return unit_density(self._tiles, z) + transform.log_determinant
         along_axes: Floats = tile_density(self._tiles, z, np.ones(n_used))
         return along_axes + transform.log_determinant
 

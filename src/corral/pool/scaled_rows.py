@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from corral.array_types import Bools, Floats, Integers
 from corral.data.dataset import LabelledRows
-from corral.data.scaling import Scale, ScaleKind, SortedColumns, blurred_range, learn_scale
+from corral.data.scaling import Scale, ScaleKind, blurred_range, learn_scale
 
 # Of wide tables so many variables are kept for each row, half as many as there are rows outside a fold, but
 # at least and at most so many.
@@ -92,18 +91,10 @@ class RowsInUnits:
         others = self.take(positions)
         if self.data.X.size > _MOST_CELLS:
             return others, self.scaled
-        data, is_level = others.data, self.data.level_counts > 0
-        ranks, scores = self._sorted.among(~left_out)
-        scaled: dict[ScaleKind, Floats] = {}
-        for kind in with_ranks(scale_kinds):
-            if kind in ("rank", "score"):
-                scaled[kind] = np.where(is_level, self.data.X, ranks if kind == "rank" else scores)
-            else:
-                scale = learn_scale(data.X, data.weights, kind, levels=data.levels)
-                scaled[kind] = scale.transform(self.data.X)
+        data = others.data
+        scaled = {
+            kind: learn_scale(data.X, data.weights, kind, levels=data.levels).transform(self.data.X)
+            for kind in with_ranks(scale_kinds)
+        }
         in_units = {kind: rows[positions] for kind, rows in scaled.items()}
         return replace(others, scaled=in_units), scaled
-
-    @cached_property
-    def _sorted(self) -> SortedColumns:
-        return SortedColumns(self.data.X, self.data.weights)

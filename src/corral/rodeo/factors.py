@@ -85,21 +85,23 @@ class Values(NamedTuple):
     def log_densities(self, x: Floats, group: Integers) -> tuple[Floats, Floats]:
         """The nearest value to each query, and the log density of the variable; 0 where no row has a value.
 
-        Parameters
-        ----------
-        x, group : (n_queries,) values, and groups to leave out, or NO_GROUP.
+        `x` and `group` (n_queries,) are values, and groups to leave out, or NO_GROUP.
         """
         if self.n_categories:
             return x, self._log_frequencies(x, group)
         if not self.values.size:
             return x, np.zeros(x.size)
-        apart = (x[:, np.newaxis] - self.values) ** 2
-        others = np.where(group[:, np.newaxis] == self.groups, np.inf, apart)
+        squares = x[:, np.newaxis] - self.values
+        squares *= squares
+        if (group != NO_GROUP).any():
+            squares[group[:, np.newaxis] == self.groups] = np.inf
+        nearest = self.values[squares.argmin(axis=1)]
         h, log_mean = self.reference_bandwidths(group), np.empty(x.size)
-        kernels.log_means(apart * (0.5 / h**2)[:, np.newaxis], self.weights, group, self.groups, log_mean)
+        squares *= (0.5 / h**2)[:, np.newaxis]
+        kernels.log_means(squares, self.weights, group, self.groups, log_mean)
         is_left = log_mean > -np.inf
-        nearest = np.where(is_left, self.values[others.argmin(axis=1)], x)
-        return nearest, np.where(is_left, log_mean - np.log(h) - kernels.LOG_ROOT, 0.0)
+        log_density = np.where(is_left, log_mean - np.log(h) - kernels.LOG_ROOT, 0.0)
+        return np.where(is_left, nearest, x), log_density
 
     def reference_bandwidths(self, group: Integers) -> Floats:
         """Normal reference bandwidths (n_queries,) of the rows of other groups than the query's."""
@@ -139,18 +141,10 @@ class Values(NamedTuple):
 
 
 def variable_densities(rows: ClassRows, x: Floats, group: Integers) -> tuple[Floats, Floats]:
-    """What single variables say at queries, whatever the bandwidths; both (n_queries, n_features).
+    """Nearest values of the class and log densities of single variables, both (n_queries, n_features).
 
-    Parameters
-    ----------
-    x : (n_queries, n_features) queries, NaN for missing values.
-    group : (n_queries,) groups to leave out, or NO_GROUP.
-
-    Returns
-    -------
-    nearest : the nearest value of the class, if some row has no value; the query's own otherwise and for
-        categories.
-    log_value : log density of the variable in the class, if some row has no value, else 0.
+    A variable that no row misses has the query's own value, which categories have, too, and 0. `group`
+    (n_queries,) are groups to leave out, or NO_GROUP.
     """
     nearest, log_value = x.copy(), np.zeros(x.shape)
     for j in np.flatnonzero(rows.has_missing).tolist():

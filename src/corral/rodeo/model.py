@@ -158,7 +158,8 @@ class FittedModel(LocalModel):
 
     def leave_out_of(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
         """Log densities of rows without themselves; bandwidths of classes have seen them."""
-        return self.estimates(X, computation.quieter(), own=self.data.own_rows(points))
+        own = [self.data.own_rows(of_class, points) for of_class in self.data.members()]
+        return self.estimates(X, computation.quieter(), own=own)
 
 
 def learn_model(

@@ -59,12 +59,10 @@ def mean_bandwidths(
     means = np.empty((len(classes), classes[0].n_features))
     for mean, rows, at, h in zip(means, classes, points, local, strict=True):
         h0 = settings.initial_bandwidth(rows.n)
-        mean[:] = np.average(h, axis=0, weights=rows.weight(at)) if at.size else h0
-        gaps = np.isnan(rows.take(at))
-        if gaps.any():  # nothing was chosen where there is no value
-            w = np.where(gaps, 0.0, rows.weight(at)[:, np.newaxis])
-            sums = w.sum(axis=0)
-            mean[:] = np.where(sums > 0.0, (w * h).sum(axis=0) / np.maximum(sums, 1e-300), h0)
+        # Nothing was chosen where there is no value.
+        weight = np.where(np.isnan(rows.take(at)), 0.0, rows.weight(at)[:, np.newaxis])
+        total = weight.sum(axis=0)
+        mean[:] = np.where(total > 0.0, (weight * h).sum(axis=0) / np.maximum(total, 1e-300), h0)
     return means
 
 
