@@ -50,9 +50,7 @@ class Part(NamedTuple):
 
     def take(self, which: Any) -> Part:
         """Some of the rows."""
-        weights = None if self.weights is None else self.weights[which]
-        groups = None if self.groups is None else self.groups[which]
-        return Part(self.X[which], self.y[which], weights, groups, self.numbers[which])
+        return Part(*(None if column is None else column[which] for column in self))  # type: ignore[arg-type]
 
     def weighty(self) -> Part:
         """Leave rows without weight aside, as `LabelledRows` does."""

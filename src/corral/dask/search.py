@@ -29,11 +29,6 @@ from corral.pool.learning import PoolSettings
 from corral.pool.model import PoolModel
 
 
-def _is_never(estimator: Any) -> bool:
-    """Rows are not kept here, so that further ones cannot be added."""
-    return False
-
-
 class DaskCorralClassifier(CorralClassifier):
     """`CorralClassifier` of training rows on the workers of a Dask cluster, or on disk.
 
@@ -172,7 +167,7 @@ class DaskCorralClassifier(CorralClassifier):
             )
             return self
 
-    @available_if(_is_never)
+    @available_if(lambda estimator: False)  # rows are not kept here, so that none can be added
     def partial_fit(self, *args: Any, **kwargs: Any) -> Self:
         """Unavailable."""
         raise AssertionError

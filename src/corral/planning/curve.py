@@ -174,10 +174,7 @@ class LearningCurve:
         return self._laws[label].loss(self._times(n_rows)).complement
 
     def _times(self, n_rows: float) -> float:
-        n_rows = check_number("n_rows", n_rows, 0.0, math.inf, inclusive=True)
-        if n_rows < 1.0:
-            raise ValueError(f"n_rows must be at least 1, got {n_rows:g}.")
-        return n_rows / self.measured.n_rows
+        return check_number("n_rows", n_rows, 1.0, math.inf, inclusive=True) / self.measured.n_rows
 
     @property
     def needed(self) -> list[Needed]:
