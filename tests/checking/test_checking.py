@@ -113,161 +113,133 @@ IF_TEXT = "write plain numbers, or each of them is a level of its own."
 ALIKE = "that differ only by case, by spaces around them or in how a number is written are"
 
 FAULTS = {
-    "text ids": (
+    "identifier: text ids": (
         adding(who=[f"P{i:04}" for i in ROWS]),
-        "identifier",
         "column 'who' holds another text in every row, as names of rows do: say that it names rows, or leave "
         "it out.",
     ),
-    "a counter": (
+    "identifier: a counter": (
         adding(n=ROWS + 7),
-        "identifier",
         "column 'n' holds another whole number in every row, in order: if it names rows, say so, or leave it "
         "out.",
     ),
-    "mixed numbers called id": (
+    "identifier: mixed numbers called id": (
         adding(sampleID=np.random.default_rng(0).permutation(300)),
-        "identifier",
         "column 'sampleID' holds another whole number in every row: if it names rows, say so, or leave it "
         "out.",
     ),
-    "a constant": (
+    "constant: a number": (
         adding(site=3),
-        "constant",
         "column 'site' holds 3 in every row, which tells nothing: leave it out.",
     ),
-    "constant text": (
+    "constant: constant text": (
         adding(site="north"),
-        "constant",
         "column 'site' holds 'north' in every row, which tells nothing: leave it out.",
     ),
-    "a long number in every row": (
+    "constant: a long number in every row": (
         adding(batch=20231224),
-        "constant",
         "column 'batch' holds 20231224 in every row, which tells nothing: leave it out.",
     ),
-    "the label as a number": (
+    "gives the label away: the label as a number": (
         lambda X, y: (X.assign(code=pd.factorize(y)[0] * 2.5), y),
-        "gives the label away",
         gives_away("code"),
     ),
-    "the label with noise": (
+    "gives the label away: the label with noise": (
         lambda X, y: (X.assign(code=pd.factorize(y)[0] + np.random.default_rng(0).uniform(0, 0.5, 300)), y),
-        "gives the label away",
         gives_away("code"),
     ),
-    "the label in other words": (
+    "gives the label away: the label in other words": (
         lambda X, y: (X.assign(diagnosis=[f"it is {label}" for label in y]), y),
-        "gives the label away",
         gives_away("diagnosis"),
     ),
-    "patients as text": (
+    "names groups: patients as text": (
         lambda X, y: (X.assign(patient=patients(y)), y),
-        "names groups",
         gives_away("patient", *OF_PATIENTS),
     ),
-    "patients as numbers": (
+    "names groups: patients as numbers": (
         lambda X, y: (X.assign(patient=pd.factorize(patients(y))[0] * 37 % 101), y),
-        "names groups",
         gives_away("patient", *OF_PATIENTS),
     ),
-    "copies": (
+    "copies: three rows": (
         lambda X, y: (pd.concat([X, X[:3]], ignore_index=True), np.append(y, y[:3])),
-        "copies",
         "3 of 303 rows are copies of another one, such as rows 0 and 300: if they are one measurement, keep "
         "one of them.",
     ),
-    "copies of two classes": (
+    "copies of two classes: three rows": (
         lambda X, y: (pd.concat([X, X[:3]], ignore_index=True), np.append(y, y[-3:])),
-        "copies of two classes",
         "3 pairs of equal rows have different labels, such as rows 0 and 300: look which label is right.",
     ),
-    "near duplicates": (
+    "near duplicates: three rows": (
         lambda X, y: (pd.concat([X, X[:3] * (1 + 1e-6)], ignore_index=True), np.append(y, y[:3])),
-        "near duplicates",
         "6 of 303 rows equal another row but for small differences (near duplicates), such as rows 0 and "
         "300, so that scores and probabilities are not to be believed: keep one of them, or name a group "
         "that holds them together.",
     ),
-    "case and spaces": (
+    "labels alike: case and spaces": (
         lambda X, y: (X, np.where(ROWS % 30 < 12, np.char.add(np.char.upper(y), " "), y)),
-        "labels alike",
         f"labels {ALIKE} classes of their own: ('CLASS 1 ', 'class 1'), ('CLASS 10 ', 'class 10'), ('CLASS 2 "
         "', 'class 2'), ('CLASS 3 ', 'class 3'), ('CLASS 4 ', 'class 4'): write each class in one way.",
     ),
-    "-999": (
+    "sentinel: -999": (
         lambda X, y: (with_numbers(X, "x1", -999.0, [4, 40]), y),
-        "sentinel",
         "column 'x1' holds -999 in 2 rows and nothing else below {least:.4g}: say that -999 stands for a "
         "missing value.",
     ),
-    "9999 once": (
+    "sentinel: 9999 once": (
         lambda X, y: (with_numbers(X, "x1", 9999.0, [4]), y),
-        "sentinel",
         "column 'x1' holds 9999 in 1 row and nothing else above {most:.4g}: say that 9999 stands for a "
         "missing value.",
     ),
-    "99999999 in a column of days": (
+    "sentinel: 99999999 in a column of days": (
         adding(day=np.where(ROWS % 50, 20230100 + ROWS * 7 % 30, 99999999)),
-        "sentinel",
         "column 'day' holds 99999999 in 6 rows and nothing else above 20230129: say that 99999999 stands for "
         "a missing value.",
     ),
-    "-1 among ages": (
+    "sentinel: -1 among ages": (
         adding(age=np.where(ROWS % 50, 20 + ROWS * 7 % 60, -1)),
-        "sentinel",
         "column 'age' holds -1 in 6 rows and nothing else below 20: say that -1 stands for a missing value.",
     ),
-    "a small class": (
+    "few rows: a small class": (
         lambda X, y: (X, np.where(ROWS < 3, "rare", y)),
-        "few rows",
         "fewer than 10 rows have the class 'rare' (3), so that the accuracy of a class of 3 is known to "
         "within 0.50 at best: collect more rows, or leave such classes out.",
     ),
-    "one bad value": (
+    "text among numbers: one bad value": (
         lambda X, y: (with_cell(X, 17, "x2", "1.2.3"), y),
-        "text among numbers",
         "column 'x2' would be numeric, but row 17 holds '1.2.3': mend it, or say that '1.2.3' stands for a "
         "missing value.",
     ),
-    "levels alike": (
+    "levels alike: sexes": (
         adding(sex=np.resize(["m", "f", "F", "m "], 300)),
-        "levels alike",
         f"levels of column 'sex' {ALIKE} levels of their own: ('F', 'f'), ('m', 'm '): write each level in "
         "one way.",
     ),
-    "remarks": (
+    "many levels: remarks": (
         adding(remark=[None if i % 3 else f"seen at {i % 201}" for i in ROWS]),
-        "many levels",
         "column 'remark' holds 67 different texts in 100 rows, so that most of a new table's will be "
         "unknown: leave it out, or make a few levels of them.",
     ),
-    "an empty column": (
+    "mostly empty: an empty column": (
         adding(comment=np.nan),
-        "mostly empty",
         "more than half of 300 values are missing in 1 column: 'comment' (300): leave it out.",
     ),
-    "a unit": (
+    "numbers as text: a unit": (
         adding(weight=[f"{60 + i * 0.1:.1f} kg" for i in ROWS]),
-        "numbers as text",
         "column 'weight' holds numbers with 'kg', such as '60.0 kg' in row 0, which makes text of them: "
         f"{IF_TEXT}",
     ),
-    "marks of thousands": (
+    "numbers as text: marks of thousands": (
         adding(price=[f"{700.25 + i * 7:,.2f}" for i in ROWS]),
-        "numbers as text",
         "column 'price' holds numbers with marks of thousands, such as '1,001.25' in row 43, which makes "
         f"text of them: {IF_TEXT}",
     ),
-    "commas": (
+    "numbers with a comma: commas": (
         adding(price=[f"{1000 + i:,}" for i in ROWS]),
-        "numbers with a comma",
         "column 'price' holds numbers with a comma, such as '1,000' in row 0, which makes text of them: take "
         "the comma out if it marks thousands, or say that it is a decimal one.",
     ),
-    "missing labels": (
+    "missing labels: four rows": (
         lambda X, y: (X, np.where(ROWS < 4, None, y)),
-        "missing labels",
         "the label is missing in 4 of 300 rows: fill it in, or leave such rows out.",
     ),
 }
@@ -275,7 +247,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found_and_nothing_else(fault, planted):
-    plant, kind, sentence = FAULTS[fault]
+    kind, (plant, sentence) = fault.split(":")[0], FAULTS[fault]
     X, y = plant(*planted)
     limits = {"least": planted[0]["x1"].drop([4, 40]).min(), "most": planted[0]["x1"].drop(4).max()}
     found = {finding.kind: str(finding) for finding in table_findings(X, y)}
@@ -453,8 +425,8 @@ def test_check_names_options(table):
     shown = run("check", table, "--target", "group").stdout.splitlines()
     assert shown == [
         f"3 findings in 300 rows and 9 columns of {table}",
-        f"- {FAULTS['text ids'][2].replace('who', 'id')[:-1]} (--id id).",
-        f"- {FAULTS['a constant'][2][:-1]} (--drop site).",
+        f"- {FAULTS['identifier: text ids'][1].replace('who', 'id')[:-1]} (--id id).",
+        f"- {FAULTS['constant: a number'][1][:-1]} (--drop site).",
         shown[3],
         "levels: id (300)",
     ]
@@ -502,7 +474,7 @@ def test_check_without_columns_as_fit_does(table):
 def test_fit_notes_findings(table):
     fit = ("fit", table, "-t", "group", "--id", "id", "--estimator", "rodeo")
     notes = run(*fit).stderr.splitlines()
-    assert notes[0] == f"note: {FAULTS['a constant'][2][:-1]} (--drop site)."
+    assert notes[0] == f"note: {FAULTS['constant: a number'][1][:-1]} (--drop site)."
     assert notes[1].endswith(": say that -999 stands for a missing value (--na-values -999).")
     assert run(*fit, "--quiet").stderr == ""
 

@@ -53,12 +53,10 @@ def assert_same(found, X, y, queries=QUERIES):
 
 
 @pytest.mark.parametrize(
-    "names",
-    [np.array(["frog", "toad", "newt"]), np.array([1.5e9, -2.0, 0.0]), np.array([7, 8, 9], dtype=np.uint8)],
-    ids=str,
+    "names", [["frog", "toad", "newt"], [1.5e9, -2.0, 0.0], np.uint8([7, 8, 9])], ids=str
 )
 def test_labels_of_any_kind(names):
-    y = names[np.searchsorted([1, 4, 5], Y)]
+    y = np.array(names)[np.searchsorted([1, 4, 5], Y)]
     rows, _ = chunked()
     found = fit_on_cluster(rows, da.from_array(y, chunks=31))
     local = CorralClassifier(random_state=0).fit(X, y)
@@ -79,17 +77,13 @@ def test_frames_with_text_labels_names_and_empty_partitions():
         found.predict(pd.DataFrame(QUERIES, columns=NAMES[::-1]))
 
 
-def test_unknown_chunk_sizes():
+def test_unknown_chunk_sizes_and_rows_at_hand():
     rows, labels = chunked()
     kept = rows[:, 0] > np.median(X[:, 0])
     found = fit_on_cluster(rows[kept], labels.rechunk(rows.chunks[0])[kept])
     which = X[:, 0] > np.median(X[:, 0])
     assert_same(found, X[which], Y[which])
-
-
-def test_rows_at_hand_are_taken_too():
     assert_same(fit_on_cluster(FRAME, Y), FRAME, Y, pd.DataFrame(QUERIES, columns=NAMES))
-    rows, _ = chunked()
     assert_same(fit_on_cluster(rows, Y.tolist()), X, Y)
 
 
@@ -130,15 +124,9 @@ def test_refuses_bad_rows():
 # ------------------------------------------------------------------------------------- lazy predictions
 
 METHODS = (
-    "predict",
-    "predict_proba",
-    "predict_log_proba",
-    "predict_joint_log_proba",
-    "log_density",
-    "local_bandwidths",
-)
-
-
+    "predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba", "log_density",
+    "local_bandwidths", "typicality", "is_novel", "predict_set",
+)  # fmt: skip
 MODELS = [
     RodeoClassifier(beta=0.5, random_state=0),
     CorralClassifier(random_state=0),
@@ -305,12 +293,6 @@ def test_only_loopback_is_listened_to(client):
             connections = process.net_connections(kind="inet")
             listening |= {each.laddr.ip for each in connections if each.status == psutil.CONN_LISTEN}
     assert listening == {"127.0.0.1"}
-
-
-def test_copies_share_the_client(client):
-    model = DaskCorralClassifier(client=client, max_rows=7)
-    assert clone(model).client is client
-    assert clone(model).max_rows == 7
 
 
 @contextmanager

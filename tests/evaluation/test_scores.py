@@ -47,19 +47,18 @@ def test_one_group_with_nearly_all_rows_says_little():
 
 def test_intervals_of_single_rows_and_of_one_group():
     hits = np.arange(30) % 5 > 0
-    assert grouped_interval(hits, np.arange(30)) == pytest.approx(wilson_interval(hits))
+    assert grouped_interval(hits, np.arange(30)) == pytest.approx(wilson_interval(0.8, 30))
     spread = np.arange(30) // 5  # each group has the same share, less than chance lets differ
-    assert grouped_interval(hits, spread)[0] < wilson_interval(hits)[0]
+    assert grouped_interval(hits, spread)[0] < wilson_interval(0.8, 30)[0]
     assert grouped_interval(hits, np.zeros(30)) is None
     sure = np.ones(30, dtype=bool)  # six groups, each of which may be right as a whole
-    assert grouped_interval(sure, spread) == pytest.approx(wilson_interval(np.ones(6, dtype=bool)))
-    assert grouped_interval(~sure, spread) == pytest.approx(wilson_interval(np.zeros(6, dtype=bool)))
+    assert grouped_interval(sure, spread) == pytest.approx(wilson_interval(1.0, 6))
+    assert grouped_interval(~sure, spread) == pytest.approx(wilson_interval(0.0, 6))
 
 
 def test_rows_that_halve_an_interval():
     for right, n in ((67, 68), (201, 212), (5, 10), (30, 30)):
-        hits = np.arange(n) < right
-        (low, high), more = wilson_interval(hits), rows_to_halve_interval(right / n, n)
+        (low, high), more = wilson_interval(right / n, n), rows_to_halve_interval(right / n, n)
 
         def width(n_rows, share=right / n):
             z = norm.ppf(0.975)

@@ -93,26 +93,18 @@ def test_the_probability_that_nothing_is_known(surplus, error):
     something, _ = quad(lambda true: norm.pdf(surplus, -true, error) / entropy, 0, entropy)
     found = probability_of_nothing(surplus, error, entropy)
     assert_allclose(found, nothing / (nothing + 0.95 * something), rtol=1e-6)
-
-
-def test_extreme_surpluses():
     assert probability_of_nothing(5.0, 0.01, 0.7) > 0.9
     assert probability_of_nothing(-0.6, 0.0, 0.7) == 0
     assert probability_of_nothing(0.0, 0.0, 0.7) > 0.9
     assert probability_of_nothing(0.0, 0.0, 0.0) == 1
 
 
-def test_estimates_are_quantiles_of_the_posterior():
-    law = PowerLaw.fit(np.array([0.1, 0.3]), TIMES, np.array([0.05, 0.1, 0.2]), 1e-4 * np.eye(3), SURE)
-    values = law.level * (1 - law.share + law.share * 2.0**-law.rate)
-    found = law.loss(2.0)
-    for end, probability in zip(found, (0.5, 0.05, 0.95), strict=True):
-        assert_allclose(law.weights[values <= end].sum(), probability, atol=0.02)
-
-
-def test_more_rows_are_better_and_no_loss_is_negative():
+def test_estimates_are_quantiles_of_the_posterior_and_fall_with_more_rows():
     levels, rises = np.linspace(0.01, 0.2, 9), np.array([0.05, 0.1, 0.2])
     law = PowerLaw.fit(levels, TIMES, rises, 1e-4 * np.eye(3), SURE)
+    values = law.level * (1 - law.share + law.share * 2.0**-law.rate)
+    for end, probability in zip(law.loss(2.0), (0.5, 0.05, 0.95), strict=True):
+        assert_allclose(law.weights[values <= end].sum(), probability, atol=0.02)
     falling = [law.loss(t) for t in (1.0, 2.0, 4.0, 100.0, math.inf)]
     for ends in zip(*falling, strict=True):
         assert list(ends) == sorted(ends, reverse=True)
@@ -291,7 +283,7 @@ def test_errors_are_mostly_expected_and_drawn_towards_usual_ones_unless_nothing_
 # Results
 
 
-def test_history_is_what_was_measured(curve):
+def test_history_is_what_was_measured_and_estimates_go_on(curve):
     history = curve.history
     assert history["rows"].tolist() == [120, 60, 30]
     errors = curve.measured.errors
@@ -300,9 +292,6 @@ def test_history_is_what_was_measured(curve):
         assert_allclose(history["recall"][label], 1 - errors[:, curve.measured.codes == y].mean(axis=1))
     assert history["accuracy"].iloc[0] > 0.7
     assert (history["log_loss"] > 0).all()
-
-
-def test_estimates_of_a_result(curve):
     assert_array_equal(curve.sizes, [40, 40, 40])
     for n in (240, 480, math.inf):
         for found in (curve.accuracy(n), curve.recall(4, n)):
@@ -390,20 +379,12 @@ def test_the_curve_of_a_thinned_pool_is_that_of_all_its_rows(tmp_path):
         LearningCurve.from_estimator(load_model(tmp_path / "thinned.corral"))
 
 
-def test_tables_as_they_are():
+def test_tables_as_they_are_and_a_class_of_one_row():
     rng = np.random.default_rng(0)
-    y = np.repeat(["no", "yes"], 15)
-    frame = pd.DataFrame({"x": rng.normal(y == "yes"), "colour": rng.choice(["red", "blue"], 30)})
+    y = np.array([*["a", "b"] * 15, "c"])
+    frame = pd.DataFrame({"x": rng.normal(2.0 * (y == "b")), "colour": rng.choice(["red", "blue"], 31)})
     frame.loc[::9, "x"] = np.nan
-    found = estimate_sample_sizes(frame, y, method="curve", random_state=0)
-    assert np.isfinite(found.history.to_numpy()).all()
-
-
-def test_a_class_of_one_row():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(31, 2)), np.array([*["a", "b"] * 15, "c"])
-    X[y == "b"] += 2
-    found = estimate_sample_sizes(X, y, method="curve", goal=0.9, random_state=0)
+    found = estimate_sample_sizes(frame, y, method="curve", goal=0.9, random_state=0)
     assert np.isfinite(found.history.to_numpy()).all()
     assert found.recall("c", 62).low < 0.3
     assert found.recall("c", 62).high > 0.7  # nothing is known
@@ -434,7 +415,7 @@ def test_bad_parameters_are_refused(table, changed, message):
 def test_bad_questions_are_refused(curve):
     with pytest.raises(ValueError, match=r"label must be one of \[1, 2, 4\], got 3"):
         curve.recall(3, 100)
-    with pytest.raises(ValueError, match="n_rows must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"n_rows must be a number between 1 and inf .* got 0"):
         curve.accuracy(0)
     with pytest.raises(ValueError, match=r"n_rows must be .* got nan"):
         curve.log_loss(math.nan)
@@ -469,7 +450,7 @@ def test_noise_stays_at_what_chance_leaves():
     recalls = [curve.recall(label, math.inf).value for label in range(3)]
     assert abs(np.mean(recalls) - curve.accuracy(math.inf).value) < 0.1
     assert max(recalls) < 0.5
-    assert all(need.outcome(150) == "never" for need in curve.needed)
+    assert all(math.isinf(need.rows.value) for need in curve.needed)
 
 
 def test_rows_of_a_group_do_not_predict_each_other():

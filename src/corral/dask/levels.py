@@ -35,7 +35,12 @@ def learn_encoding(X: Any, categorical: Any, client: Any) -> Encoding:
     columns = [_without_rows(name, dtype) for name, dtype in zip(names, dtypes, strict=True)]
     named = positions_of(categorical, names)
     if categorical is None:
-        _refuse_text(columns, dtypes)
+        for column, dtype in zip(columns, dtypes, strict=True):
+            if column.kind != "number" and not pd.api.types.is_bool_dtype(dtype):
+                raise ValueError(
+                    f"Column {column.name!r} holds values of type {dtype}, but categorical_features=None "
+                    "asks for numbers."
+                )
         return Encoding.of_numbers(len(names))
     positions = [j for j, column in enumerate(columns) if j in named or column.kind != "number"]
     if not positions:
@@ -53,7 +58,9 @@ def learn_encoding(X: Any, categorical: Any, client: Any) -> Encoding:
 
 def _without_rows(name: str, dtype: Any) -> Column:
     """A column of which the type alone is known; one that holds neither numbers nor text is refused."""
-    if isinstance(dtype, pd.CategoricalDtype) and _is_unknown(dtype):
+    if isinstance(dtype, pd.CategoricalDtype) and (
+        dtype.categories is None or "__UNKNOWN_CATEGORIES__" in dtype.categories
+    ):
         if dtype.ordered:
             raise ValueError(
                 f"Column {name!r} is ordered, but its categories are not known; make them known by "
@@ -64,20 +71,6 @@ def _without_rows(name: str, dtype: Any) -> Column:
     if kind_of(*series_of(frame)) in ("objects", "other"):
         raise ValueError(f"Column {name!r} holds values of type {dtype}; give numbers or text instead.")
     return columns_of(frame)[0]
-
-
-def _refuse_text(columns: Sequence[Column], dtypes: Sequence[Any]) -> None:
-    for column, dtype in zip(columns, dtypes, strict=True):
-        if column.kind != "number" and not pd.api.types.is_bool_dtype(dtype):
-            raise ValueError(
-                f"Column {column.name!r} holds values of type {dtype}, but categorical_features=None asks "
-                "for numbers."
-            )
-
-
-def _is_unknown(dtype: Any) -> bool:
-    """Whether dask does not know the categories."""
-    return dtype.categories is None or "__UNKNOWN_CATEGORIES__" in dtype.categories
 
 
 @delayed

@@ -44,14 +44,8 @@ def learn_cluster_pool(
 ) -> PoolModel:
     """Learn a pool of classes some of which have more than `max_rows` rows, as `learn_pool` does.
 
-    Parameters
-    ----------
-    sources, of_all : the rows.
-    settings : of the pool.
-    levels : (n_features,) numbers of categories, 0 for measurements; None if all are.
-    block_rows : how many rows of a class are averaged at once.
-    random, computation : of the search, in this process.
-    client : the cluster.
+    `levels` (n_features,) are numbers of categories, 0 for measurements, or None if all are. `block_rows`
+    rows of a class are averaged at once.
     """
     assert settings.max_rows is not None
     n_rows = of_all.n_rows.sum(axis=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any
@@ -17,7 +17,7 @@ from distributed.comm import CommClosedError
 _FAN_IN = 16
 
 
-def compute(tasks: Sequence[Any], client: Any) -> list[Any]:
+def compute(tasks: Iterable[Any], client: Any) -> list[Any]:
     """Run tasks on the cluster of a client, or by dask's default where there is none."""
     try:
         return list(dask.compute(*tasks, scheduler=client))

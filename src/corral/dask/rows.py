@@ -22,6 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from corral.array_types import Floats, Integers
 from corral.dask.levels import encode_part
+from corral.dask.reductions import compute
 from corral.estimators.collections import is_collection
 from corral.estimators.encoding import Encoding, names_of
 from corral.estimators.validation import check_two_classes, check_weights
@@ -49,9 +50,7 @@ class Part(NamedTuple):
 
     def take(self, which: Any) -> Part:
         """Some of the rows."""
-        weights = None if self.weights is None else self.weights[which]
-        groups = None if self.groups is None else self.groups[which]
-        return Part(self.X[which], self.y[which], weights, groups, self.numbers[which])
+        return Part(*(None if column is None else column[which] for column in self))  # type: ignore[arg-type]
 
     def weighty(self) -> Part:
         """Leave rows without weight aside, as `LabelledRows` does."""
@@ -73,7 +72,6 @@ class Source(NamedTuple):
     ----------
     columns : tasks that make its values, labels, weights and groups, or one frame of them all.
     names : of the variables.
-    joined : whether it is one frame.
     weighted, grouped : whether there are weights and groups.
     encoding : how values become numbers, NaN for gaps.
     first : position of its first row among all rows, once that is known.
@@ -81,40 +79,20 @@ class Source(NamedTuple):
 
     columns: tuple[Delayed, ...]
     names: list[str]
-    joined: bool
     weighted: bool
     grouped: bool
     encoding: Encoding
     first: int = 0
 
 
-class Summary(NamedTuple):
-    """What must be known of a partition before blocks can be cut: counts are per label.
-
-    Attributes
-    ----------
-    n_given : number of rows, also of those that do not count.
-    labels : (n_labels,)
-    n_rows, counts : for each label the rows that count, and the sum of their weights.
-    has_gaps : whether some value is missing.
-    """
-
-    n_given: int
-    labels: NDArray[Any]
-    n_rows: Integers
-    counts: Floats
-    has_gaps: bool
-
-
 class Overview(NamedTuple):
-    """What must be known of all partitions together.
+    """What must be known of all partitions before blocks can be cut.
 
     Attributes
     ----------
     labels : (n_classes,)
     n_rows : (n_parts, n_classes) rows that count.
     totals : (n_classes,) the same of all partitions, weights counted.
-    first : (n_parts,) position of the first row of each partition, among all rows that were given.
     n_given : number of rows, also of those that do not count.
     has_gaps : whether some value is missing.
     """
@@ -122,7 +100,6 @@ class Overview(NamedTuple):
     labels: NDArray[Any]
     n_rows: Integers
     totals: Floats
-    first: Integers
     n_given: int
     has_gaps: bool
 
@@ -155,12 +132,12 @@ def partitions(X: Any, y: Any, weights: Any, groups: Any, encoding: Encoding) ->
     if all(isinstance(column, dd.DataFrame | dd.Series) for column in (X, *others.values())):
         # Together, because dask may merge small partitions, and not the same ones of each.
         joined = dd.map_partitions(_join, X, *others.values(), align_dataframes=False)
-        return [Source((part,), joined=True, **read) for part in joined.to_delayed()]
+        return [Source((part,), **read) for part in joined.to_delayed()]
     if isinstance(X, dd.DataFrame):
         X = X.to_dask_array(lengths=not all(map(is_collection, others.values())) or None)
     parts = [X.to_delayed().ravel()]
     parts += [_alike(name, column, X).to_delayed().ravel() for name, column in others.items()]
-    return [Source(of_part, joined=False, **read) for of_part in zip(*parts, strict=True)]
+    return [Source(of_part, **read) for of_part in zip(*parts, strict=True)]
 
 
 def _alike(name: str, column: Any, X: da.Array) -> da.Array:
@@ -201,7 +178,7 @@ def _join(X: pd.DataFrame, *columns: pd.Series | pd.DataFrame) -> pd.DataFrame:
 def read_part(source: Source) -> Part:
     """Check a partition, whose tasks have been done; it may be empty."""
     columns: Any = source.columns
-    if source.joined:
+    if len(columns) == 1:
         frame, d = columns[0], len(source.names)
         columns = frame.iloc[:, :d], *(frame.iloc[:, j] for j in range(d, frame.shape[1]))
     X, y, *others = columns
@@ -222,60 +199,50 @@ def _names_of_groups(column: Any) -> NDArray[Any]:
     return groups.astype(str) if groups.dtype.kind == "O" else groups
 
 
+def survey(sources: Sequence[Source], client: Any) -> tuple[list[Source], Overview]:
+    """Count the rows of all partitions, of two classes at least, and number them."""
+    n_given, labels, n_rows, counts, have_gaps = zip(*compute(map(_counts, sources), client), strict=True)
+    # An empty partition may have lost the kind of its labels.
+    filled = [p for p, of_part in enumerate(labels) if of_part.size]
+    if not filled:
+        raise ValueError("X and y must hold rows with a positive weight, got none.")
+    classes = np.unique(np.concatenate([labels[p] for p in filled]))
+    check_two_classes(classes)
+    check_classification_targets(classes)
+    of_parts, totals = np.zeros((len(sources), classes.size), dtype=np.int64), np.zeros(classes.size)
+    for p in filled:
+        at = np.searchsorted(classes, labels[p])
+        of_parts[p, at] = n_rows[p]
+        totals[at] += counts[p]
+    first = np.cumsum(n_given) - n_given
+    numbered = [source._replace(first=int(n)) for source, n in zip(sources, first, strict=True)]
+    return numbered, Overview(classes, of_parts, totals, sum(n_given), any(have_gaps))
+
+
 @delayed
-def summary(source: Source) -> Summary:
-    """Count the rows of each label."""
+def _counts(source: Source) -> tuple[int, NDArray[Any], Integers, Floats, bool]:
+    """Number of rows; labels, rows of each that count and their weights; whether some value is missing."""
     given = read_part(source)
     part = given.weighty()
     labels, codes = np.unique(part.y, return_inverse=True)
-    return Summary(
-        len(given.X),
-        labels,
-        np.bincount(codes, minlength=labels.size),
-        np.bincount(codes, part.weights, minlength=labels.size).astype(np.float64),
-        bool(np.isnan(part.X).any()),
-    )
-
-
-def overview(summaries: Sequence[Summary]) -> Overview:
-    """Put summaries together; there must be rows, of two classes at least."""
-    # An empty partition may have lost the kind of its labels.
-    filled = [(p, of_part) for p, of_part in enumerate(summaries) if of_part.labels.size]
-    if not filled:
-        raise ValueError("X and y must hold rows with a positive weight, got none.")
-    labels = np.unique(np.concatenate([of_part.labels for _, of_part in filled]))
-    check_two_classes(labels)
-    check_classification_targets(labels)
-    n_rows, counts = np.zeros((len(summaries), labels.size), dtype=np.int64), np.zeros(labels.size)
-    for p, of_part in filled:
-        at = np.searchsorted(labels, of_part.labels)
-        n_rows[p, at] = of_part.n_rows
-        counts[at] += of_part.counts
-    n_given = np.array([of_part.n_given for of_part in summaries])
-    return Overview(
-        labels,
-        n_rows,
-        counts,
-        n_given.cumsum() - n_given,
-        int(n_given.sum()),
-        any(of_part.has_gaps for of_part in summaries),
-    )
+    n_rows = np.bincount(codes, minlength=labels.size)
+    weights = np.bincount(codes, part.weights, minlength=labels.size).astype(np.float64)
+    return len(given.X), labels, n_rows, weights, bool(np.isnan(part.X).any())
 
 
 def class_blocks(sources: Sequence[Source], of_all: Overview, block_rows: int) -> list[list[Pieces]]:
     """Tasks that make the pieces of each block of each class, a `Part` each."""
     splits = [_split(source, of_all.labels) for source in sources]
-    ends = of_all.n_rows.cumsum(axis=0)
-    blocks = []
-    for a, (n_rows, end) in enumerate(zip(of_all.n_rows.T, ends.T, strict=True)):
-        of_class = []
-        for first in range(0, int(end[-1]), block_rows):
+    blocks: list[list[Pieces]] = []
+    for a, n_rows in enumerate(of_all.n_rows.T):
+        ends = n_rows.cumsum()
+        blocks.append([])
+        for first in range(0, int(ends[-1]), block_rows):
             # Where each partition meets the block: in none of its rows of the class, in some, or in all.
-            low = np.clip(first - end + n_rows, 0, n_rows)
-            high = np.clip(first + block_rows - end + n_rows, 0, n_rows)
+            low = np.clip(first - ends + n_rows, 0, n_rows)
+            high = np.clip(first + block_rows - ends + n_rows, 0, n_rows)
             pieces = [_cut(splits[p], a, int(low[p]), int(high[p])) for p in np.flatnonzero(high > low)]
-            of_class.append(pieces)
-        blocks.append(of_class)
+            blocks[-1].append(pieces)
     return blocks
 
 

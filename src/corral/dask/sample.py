@@ -61,11 +61,10 @@ def _drawn(
     source: Source, labels: NDArray[Any], limits: list[int], seed: int
 ) -> tuple[Part, NDArray[np.uint64]]:
     """Rows of a partition whose numbers are small enough, and these numbers."""
-    part = read_part(source)
-    drawn = draws(source.first, len(part.X), seed)
-    counts = np.ones(len(part.X), dtype=np.bool_) if part.weights is None else part.weights > 0.0
+    given = read_part(source)
+    part = given.weighty()
+    drawn = draws(source.first, len(given.X), seed)[part.numbers - source.first]
     is_kept = np.zeros(len(part.X), dtype=np.bool_)
     for label, limit in zip(labels, limits, strict=True):
         is_kept |= (part.y == label) & (drawn <= np.uint64(limit - 1))
-    at = np.flatnonzero(is_kept & counts)
-    return part.take(at), drawn[at]
+    return part.take(is_kept), drawn[is_kept]

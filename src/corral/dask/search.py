@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corral.dask.levels import learn_encoding
 from corral.dask.pool import all_rows, learn_cluster_pool
-from corral.dask.reductions import compute, current_client
-from corral.dask.rows import Overview, Source, as_collection, overview, partitions, summary
+from corral.dask.reductions import current_client
+from corral.dask.rows import as_collection, partitions, survey
 from corral.estimators.corral_classifier import MAX_ROWS, CorralClassifier
 from corral.estimators.validation import (
     check_integer,
@@ -27,11 +27,6 @@ from corral.estimators.validation import (
 from corral.markers.contrast import MIN_EFFECT
 from corral.pool.learning import PoolSettings
 from corral.pool.model import PoolModel
-
-
-def _is_never(estimator: Any) -> bool:
-    """Rows are not kept here, so that further ones cannot be added."""
-    return False
 
 
 class DaskCorralClassifier(CorralClassifier):
@@ -143,21 +138,36 @@ class DaskCorralClassifier(CorralClassifier):
         self : estimator
         """
         with unchanged_by_errors(self):
-            self._check_parameters()
+            min_effect = self._check_parameters()
             self.client_ = current_client(self.client)
             X = as_collection(X, self.block_rows)
             self._check_columns(X)
             self.encoding_ = learn_encoding(X, self.categorical_features, self.client_)
             self._name_rows(None)
             sources = partitions(X, y, sample_weight, groups, self.encoding_)
-            of_all = overview(compute([summary(source) for source in sources], self.client_))
-            sources = [source._replace(first=int(n)) for source, n in zip(sources, of_all.first, strict=True)]
+            sources, of_all = survey(sources, self.client_)
             if (of_all.n_rows.sum(axis=0) <= self.max_rows).all():
                 everything = all_rows(sources, of_all, self.encoding_.counts, self.client_)
                 return self._learn_at_once(everything)
-            return self._learn_many(sources, of_all)
+            settings = PoolSettings(
+                prior=check_priors(self.priors, of_all.totals),
+                empirical=is_empirical(self.priors),
+                min_effect=min_effect,
+                max_rows=self.max_rows,
+            )
+            self.model_ = learn_cluster_pool(
+                sources,
+                of_all,
+                settings,
+                self.encoding_.counts,
+                self.block_rows,
+                check_random_state(self.random_state),
+                self._computation(),
+                self.client_,
+            )
+            return self
 
-    @available_if(_is_never)
+    @available_if(lambda estimator: False)  # rows are not kept here, so that none can be added
     def partial_fit(self, *args: Any, **kwargs: Any) -> Self:
         """Unavailable."""
         raise AssertionError
@@ -194,23 +204,3 @@ class DaskCorralClassifier(CorralClassifier):
         names = getattr(X, "columns", None)
         empty = np.empty((0, X.shape[1])) if names is None else pd.DataFrame(columns=names, dtype=np.float64)
         validate_data(self, empty, ensure_min_samples=0)
-
-    def _learn_many(self, sources: list[Source], of_all: Overview) -> Self:
-        """Fit classes some of which have more than `max_rows` rows."""
-        settings = PoolSettings(
-            prior=check_priors(self.priors, of_all.totals),
-            empirical=is_empirical(self.priors),
-            min_effect=self._check_parameters(),
-            max_rows=self.max_rows,
-        )
-        self.model_ = learn_cluster_pool(
-            sources,
-            of_all,
-            settings,
-            self.encoding_.counts,
-            self.block_rows,
-            check_random_state(self.random_state),
-            self._computation(),
-            self.client_,
-        )
-        return self

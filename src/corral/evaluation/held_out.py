@@ -27,12 +27,12 @@ from corral.evaluation.scores import (
     grouped_interval,
     wilson_interval,
 )
-from corral.evaluation.splits import Split, Units, split_rows
+from corral.evaluation.splits import Split, Units, counts_by_class, split_rows
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutPart:
-    """A classifier and rows of a table that it has not seen.
+    """A fitted classifier and rows of a table that it has not seen.
 
     Attributes
     ----------
@@ -163,36 +163,30 @@ class HeldOut:
         """
         hits = (self.labels == self.truth)[chosen]
         if self.groups is None:
-            return float(hits.mean()), wilson_interval(hits)
+            return float(hits.mean()), wilson_interval(float(hits.mean()), hits.size)
         return float(hits.mean()), grouped_interval(hits, self.groups[chosen])
 
     def recalls(self) -> dict[Any, Recall]:
         """How well each class is recognised, by label; classes without rows are left out."""
-        found, recalls = self.labels, {}
-        for label in np.unique(self.truth).tolist():
-            of_class = self.truth == label
-            labels = found[of_class]
-            hits = labels == label
-            others, counts = np.unique(labels[~hits], return_counts=True)
-            most = int(counts.argmax()) if counts.size else 0
-            recalls[label] = Recall(
-                int(hits.sum()),
-                labels.size,
-                self.share_right(of_class)[1],
-                others.tolist()[most] if counts.size else None,
-                int(counts[most]) if counts.size else 0,
-            )
+        recalls, labels = {}, self.classes.tolist()
+        for a, counts in enumerate(self.confusion()):
+            n_right, n_rows = int(counts[a]), int(counts.sum())
+            if n_rows:
+                counts[a] = 0
+                most = int(counts.argmax())
+                interval = self.share_right(self.truth == self.classes[a])[1]
+                mistaken_for = labels[most] if counts[most] else None
+                recalls[labels[a]] = Recall(n_right, n_rows, interval, mistaken_for, int(counts[most]))
         return recalls
 
     def precisions(self) -> dict[Any, Precision]:
         """How often each label is right, by label; labels that no row gets are left out."""
-        labels, confidence = self.labels, self.proba.max(axis=1)
-        precisions = {}
-        for label in np.unique(labels).tolist():
-            of_label = labels == label
+        found, precisions = self.labels, {}
+        for label in np.unique(found).tolist():
+            of_label = found == label
             n_right = int((self.truth[of_label] == label).sum())
-            mean = float(confidence[of_label].mean())
-            precisions[label] = Precision(n_right, int(of_label.sum()), mean)
+            confidence = float(self.proba[of_label].max(axis=1).mean())
+            precisions[label] = Precision(n_right, int(of_label.sum()), confidence)
         return precisions
 
     def confusion(self) -> Integers:
@@ -265,13 +259,11 @@ def _check_classes_left(y: NDArray[Any], train: Integers, units: Units) -> None:
             f"to hold out whole groups would hold out all rows of the class {lost[0]!r}: collect more groups "
             "of it, or leave it out."
         )
-    if units.groups is not None:
-        counts = [np.unique(units.groups[train][y[train] == label]).size for label in np.unique(y)]
-        if max(counts) < 2:
-            raise ValueError(
-                "to hold out whole groups would leave one group of each class to fit, and two of some class "
-                "are needed: collect more groups."
-            )
+    if units.groups is not None and max(counts_by_class(units.groups[train], y[train])) < 2:
+        raise ValueError(
+            "to hold out whole groups would leave one group of each class to fit, and two of some class are "
+            "needed: collect more groups."
+        )
 
 
 def fit_by_groups(
@@ -286,10 +278,10 @@ def fit_by_groups(
 def unseen_predictions(
     fitted: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None
 ) -> HeldOut | None:
-    """Predictions of the rows that are equal to no training row, in every digit; None if none is.
+    """Predictions of the rows that are equal to no training row, in every digit.
 
-    None is known to be, either, where a classifier does not keep its training rows, or not all of them. Rows
-    that share one of the groups, if there are some, may be right or wrong together.
+    None if all rows are, or where a classifier does not keep all of its training rows. Rows that share one of
+    the groups, if there are some, may be right or wrong together.
     """
     if not hasattr(fitted, "model_") or not fitted.model_.has_all_rows:
         return None

@@ -102,11 +102,6 @@ class Reliability(NamedTuple):
     interval: tuple[float, float] | None
 
 
-def wilson_interval(hits: Bools) -> tuple[float, float]:
-    """The 95 % interval of a share by Wilson, which is sensible for few rows and for shares of 0 and 1."""
-    return _wilson(float(hits.mean()), hits.size)
-
-
 def grouped_interval(hits: Bools, groups: NDArray[Any]) -> tuple[float, float] | None:
     """The 95 % interval of a share by Wilson where rows of a group may be right or wrong together.
 
@@ -132,7 +127,7 @@ def grouped_interval(hits: Bools, groups: NDArray[Any]) -> tuple[float, float] |
         return None
     n_equal_groups = effective_number(sizes)
     if share in (0.0, 1.0):
-        return _wilson(share, n_equal_groups)
+        return wilson_interval(share, n_equal_groups)
     moved = np.bincount(group, hits - share) / (n - sizes)  # by how much the share falls without each group
     variance = (n_groups - 1) / n_groups * float(moved @ moved)
     # Not `data.weights.design_effect`: a large group draws the share to itself, so that its residuals are too
@@ -142,11 +137,14 @@ def grouped_interval(hits: Bools, groups: NDArray[Any]) -> tuple[float, float] |
     shrunk = (n_equal_groups * design_effect + _MORE_GROUPS * largest) / (n_equal_groups + _MORE_GROUPS)
     degrees = max(n_equal_groups - 1.0, 1.0)
     few_groups = (t.ppf(0.975, n - 1) / t.ppf(0.975, degrees)) ** 2
-    return _wilson(share, n / max(design_effect, shrunk) * float(few_groups))
+    return wilson_interval(share, n / max(design_effect, shrunk) * float(few_groups))
 
 
-def _wilson(share: float, n: float) -> tuple[float, float]:
-    """The interval for a number of rows that need not be whole."""
+def wilson_interval(share: float, n: float) -> tuple[float, float]:
+    """The 95 % interval of a share of n rows by Wilson, sensible for few rows and for shares of 0 and 1.
+
+    The number of rows need not be whole.
+    """
     z = float(norm.ppf(0.975))
     middle = share + z**2 / (2.0 * n)
     half = z * math.sqrt(share * (1.0 - share) / n + z**2 / (4.0 * n**2))
@@ -158,7 +156,7 @@ def rows_to_halve_interval(share: float, n: int) -> int:
     """How many rows more than n would make Wilson's interval half as wide if the share stayed the same."""
 
     def narrowness(n_rows: int) -> float:
-        low, high = _wilson(share, n_rows)
+        low, high = wilson_interval(share, n_rows)
         return low - high
 
     # Wilson's interval with 16 times the rows is less than half as wide.

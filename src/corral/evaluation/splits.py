@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,11 +53,8 @@ class Units:
         return np.unique(self.copies, return_index=True)[1]
 
 
-class Split(NamedTuple):
-    """Positions of the rows to learn from, and of held-out rows, of which the first of each duplicate."""
-
-    train: Integers
-    test: Integers
+# Positions of the rows to learn from, and of held-out rows, of which the first of each duplicate.
+Split = tuple[Integers, Integers]
 
 
 def split_rows(
@@ -84,22 +81,26 @@ def split_rows(
         splitter = StratifiedShuffleSplit(1, test_size=test_size, random_state=seed)
         splits = splitter.split(distinct, y[distinct])
     row = np.searchsorted(units.copies[distinct], units.copies)  # among those that are distinct
-    return [Split(np.flatnonzero(np.isin(row, kept)), distinct[held_out]) for kept, held_out in splits]
+    return [(np.flatnonzero(np.isin(row, kept)), distinct[held_out]) for kept, held_out in splits]
+
+
+def counts_by_class(numbers: Integers, y: NDArray[Any]) -> list[int]:
+    """How many different numbers, of groups or of rows without duplicates, each class has."""
+    return [np.unique(numbers[y == label]).size for label in np.unique(y)]
 
 
 def _check_sizes(y: NDArray[Any], units: Units, needed: int, if_few_rows: str) -> None:
     """Refuse a class of fewer rows, or groups, than are needed."""
-    held_together = units.copies if units.groups is None else units.groups
-    classes = np.unique(y)
-    counts = np.array([np.unique(held_together[y == label]).size for label in classes])
-    least = int(counts.min())
+    counts = counts_by_class(units.copies if units.groups is None else units.groups, y)
+    least = min(counts)
     if least >= needed:
         return
-    label = classes.tolist()[int(counts.argmin())]
+    label = np.unique(y).tolist()[counts.index(least)]
+    n_rows, advice = int((y == label).sum()), ""
+    what = f"{least} {'row' if units.groups is None else 'group'}{'s' * (least > 1)}"
     if units.groups is None:
-        what, advice = _rows_in_words(least, int((y == label).sum())), if_few_rows and f"; {if_few_rows}"
-    else:
-        what, advice = f"{least} group{'s' * (least > 1)}", ""
+        what += f" ({n_rows} with copies)" if n_rows > least else ""
+        advice = if_few_rows and f"; {if_few_rows}"
     raise ValueError(f"class {label!r} has {what}, fewer than the {needed} needed to hold some out{advice}.")
 
 
@@ -111,12 +112,6 @@ def _check_share(y: NDArray[Any], test_size: float) -> None:
             f"a share of {test_size:g} held out is {n_test} of {y.size} rows; both parts need a row of each "
             f"of the {n_classes} classes."
         )
-
-
-def _rows_in_words(n_distinct: int, n_rows: int) -> str:
-    """Say how many rows there are; copies are counted apart."""
-    copies = f" ({n_rows} with copies)" if n_rows > n_distinct else ""
-    return f"{n_distinct} row{'s' * (n_distinct != 1)}{copies}"
 
 
 def _check_classes(y: NDArray[Any]) -> None:

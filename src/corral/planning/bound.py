@@ -49,6 +49,7 @@ from corral.estimators.encoding import names_of, refuse_infinite
 from corral.estimators.rodeo_classifier import RodeoClassifier
 from corral.estimators.tables import refuse_gaps
 from corral.estimators.validation import check_choice, check_integer, check_number
+from corral.planning.power_law import LEVEL
 from corral.sentences import counted, number_text
 
 if TYPE_CHECKING:
@@ -57,9 +58,6 @@ if TYPE_CHECKING:
 Allocation = Literal["proportional", "optimal"]
 Empty = Literal["none", "all"]
 Draw = Callable[[Any, int], tuple[ArrayLike, ArrayLike]]
-
-# Of the interval around an extrapolation.
-LEVEL = 0.9
 
 # Beyond so many times the rows no number is told.
 _FARTHEST = 10_000

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,14 +48,6 @@ class Needed(NamedTuple):
     rows: Estimate
     class_rows: Floats
     probability: float
-
-    def outcome(self, n_rows: int) -> Literal["enough", "never", "far", "more"]:
-        """Tell what the goal takes: the rows there are, no number of them, too many to tell, or some more."""
-        if self.rows.value <= n_rows:
-            return "enough"
-        if math.isinf(self.rows.value):
-            return "never"
-        return "far" if self.rows.value > _FARTHEST * n_rows else "more"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -174,10 +166,7 @@ class LearningCurve:
         return self._laws[label].loss(self._times(n_rows)).complement
 
     def _times(self, n_rows: float) -> float:
-        n_rows = check_number("n_rows", n_rows, 0.0, math.inf, inclusive=True)
-        if n_rows < 1.0:
-            raise ValueError(f"n_rows must be at least 1, got {n_rows:g}.")
-        return n_rows / self.measured.n_rows
+        return check_number("n_rows", n_rows, 1.0, math.inf, inclusive=True) / self.measured.n_rows
 
     @property
     def needed(self) -> list[Needed]:
@@ -266,14 +255,13 @@ class LearningCurve:
         ]
 
     def _need_in_words(self, need: Needed) -> str:
-        match need.outcome(self.n_rows):
-            case "enough":
-                return "the rows there are probably suffice"
-            case "never":
-                chance = f"the chance that some number does is {need.probability:.0%}"
-                return f"probably no number of rows will do; {chance}"
-            case "far":
-                return f"more than {in_rows(_FARTHEST * self.n_rows)} rows, if any number will do"
+        if need.rows.value <= self.n_rows:
+            return "the rows there are probably suffice"
+        if math.isinf(need.rows.value):
+            chance = f"the chance that some number does is {need.probability:.0%}"
+            return f"probably no number of rows will do; {chance}"
+        if need.rows.value > _FARTHEST * self.n_rows:
+            return f"more than {in_rows(_FARTHEST * self.n_rows)} rows, if any number will do"
         parts = ", ".join(
             f"{name!r} {in_rows(n)}" for name, n in zip(self.classes.tolist(), need.class_rows, strict=True)
         )

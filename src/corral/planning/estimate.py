@@ -72,7 +72,8 @@ def estimate_sample_sizes(
     power laws through the losses are extrapolated.
 
     ``method="bound"`` is algorithm 4 of [1]_. It adds rows until a bound epsilon on the error of the paper's
-    rule beyond that of the Bayes rule is at most the tolerance. The bound is loose.
+    rule beyond that of the Bayes rule is at most the tolerance. The bound is loose. The guide on sample sizes
+    says how both methods work, and how far to trust them.
 
     Parameters
     ----------
@@ -125,11 +126,6 @@ def estimate_sample_sizes(
     --------
     SampleSizeDisplay : Draws the result.
     LearningCurve : The result of the curve, with an example.
-
-    Notes
-    -----
-    The guide on sample sizes says how both methods work, how far to trust them, and how the paper is read
-    where it leaves something open.
 
     References
     ----------
