@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectFromModel
-from sklearn.pipeline import make_pipeline
 
 import paper_oracle
 from corral import (
@@ -19,8 +18,6 @@ from corral import (
     EmptySelectionWarning,
     MarkerSelector,
     RodeoClassifier,
-    load_model,
-    save_model,
 )
 from corral.datasets import make_shifted_groups, make_ten_groups
 from corral.evidence.log_odds import class_evidence
@@ -29,17 +26,7 @@ from corral.parallel import Computation
 from corral.sentences import different_texts, exact_text, number_text, range_texts
 from evidence import evidence_oracle
 
-COLUMNS = [
-    "class",
-    "variable",
-    "marker",
-    "direction",
-    "effect",
-    "pvalue",
-    "typical",
-    "background",
-    "evidence",
-]
+HEADS = ["class", "variable", "marker", "direction", "effect", "pvalue", "typical", "background", "evidence"]
 QUICK = {"random_state": 0}
 
 
@@ -86,7 +73,7 @@ def test_the_frame_has_a_line_for_each_class_and_variable(iris, estimator):
     assert isinstance(description, Description)
     frame = description.to_frame()
     selects = isinstance(model, MarkerSelector)
-    assert frame.columns.tolist() == (COLUMNS[:-1] if selects else COLUMNS)
+    assert frame.columns.tolist() == (HEADS[:-1] if selects else HEADS)
     assert frame["class"].tolist() == np.repeat(model.classes_, 4).tolist()
     found = contrast(X.to_numpy(), np.searchsorted(model.classes_, y), 3)
     for label, of_class in frame.groupby("class"):
@@ -169,10 +156,8 @@ def test_evidence_agrees_with_the_plain_loops(bandwidth, weighted):
     def computed_bandwidths(a, row, x):
         of_class = y == a
         w = None if weights is None else weights[of_class].copy()
-        if bandwidth != "local":
-            return (
-                model.bandwidths_[a] if bandwidth == "class" else np.full(3, model.initial_bandwidth_[a])
-            ).tolist()
+        if bandwidth == "class":
+            return model.bandwidths_[a].tolist()
         h0 = model.initial_bandwidth_[a]
         floor = h0 / paper_oracle.effective_number(X[of_class], w)
         if row is None:
@@ -240,13 +225,6 @@ def test_variables_that_act_only_jointly_have_evidence():
     assert SelectFromModel(model, prefit=True).get_support().tolist() == [True, True, False]
 
 
-def test_select_from_model_in_a_pipeline():
-    X, y = make_ten_groups(40, random_state=0)
-    pipeline = make_pipeline(SelectFromModel(CorralClassifier(**QUICK), max_features=8))
-    kept = pipeline.fit(X, y)[0].get_support()
-    assert kept.sum() == kept[:15].sum() == 8
-
-
 def test_a_class_without_rows_has_no_evidence():
     X, y = make_shifted_groups(20, groups=(4, 5), random_state=0)
     model = RodeoClassifier().partial_fit(X, y, classes=[3, 4, 5])
@@ -280,28 +258,12 @@ def test_few_values_are_named():
     assert lines["other"] == "no variable found"
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (38.7, "38.7"),
-        (47.654, "47.65"),
-        (560.0, "560"),
-        (-0.0, "0"),
-        (1e-4, "0.0001"),
-        (1.23456e-5, "1.235e-05"),
-        (9999.97, "10000"),
-        (24730.5, "24730"),
-        (35971.8, "35972"),
-        (-123456.0, "-123456"),
-        (20231231.0, "20231231"),
-        (999999999999999.0, "999999999999999"),
-        (1e15, "1e+15"),
-        (np.nan, "nan"),
-        (-np.inf, "-inf"),
-    ],
-)
-def test_numbers_in_words(value, text):
-    assert number_text(value) == text
+def test_numbers_in_words():
+    values = [38.7, 47.654, 560.0, -0.0, 1e-4, 1.23456e-5, 9999.97, 24730.5, 35971.8, -123456.0]
+    texts = ["38.7", "47.65", "560", "0", "0.0001", "1.235e-05", "10000", "24730", "35972", "-123456"]
+    assert [number_text(value) for value in values] == texts
+    values = [20231231.0, 999999999999999.0, 1e15, np.nan, -np.inf]
+    assert [number_text(value) for value in values] == ["20231231", "999999999999999", "1e+15", "nan", "-inf"]
 
 
 def test_numbers_that_are_compared_look_different():
@@ -387,17 +349,6 @@ def test_notebooks_show_explanations(iris):
 
 
 # Files, errors and warnings
-
-
-@pytest.mark.parametrize(
-    "estimator", [MarkerSelector(), CorralClassifier(**QUICK), RodeoClassifier()], ids=str
-)
-def test_a_description_survives_a_file(iris, estimator, tmp_path):
-    model = estimator.fit(*iris)
-    save_model(model, tmp_path / "model.corral")
-    loaded = load_model(tmp_path / "model.corral")
-    assert repr(loaded.describe()) == repr(model.describe())
-    pd.testing.assert_frame_equal(loaded.describe().to_frame(), model.describe().to_frame())
 
 
 @pytest.mark.parametrize("estimator", [MarkerSelector(), CorralClassifier(), RodeoClassifier()], ids=str)

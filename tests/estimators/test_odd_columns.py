@@ -30,7 +30,7 @@ EMPTY = {
     "float": pd.Series([np.nan] * 60),
     "date": pd.Series([pd.NaT] * 60),
 }
-LATER = {"text": "north", "number": 1.0, "truth": True, "date": pd.Timestamp("2020-01-01")}
+LATER = ["north", 1.0, True, pd.Timestamp("2020-01-01"), pd.Series([[1]] * 60)]
 ignored = pytest.warns(UserWarning, match="no training row has a value of 'site', which is ignored")
 told = pytest.warns(UserWarning, match="count as missing")
 
@@ -48,29 +48,19 @@ def test_a_column_empty_in_training_may_hold_anything_later(kind, rows):
     with ignored:
         classifier = CorralClassifier(random_state=0).fit(X.assign(site=EMPTY[kind]), y)
     expected = classifier.predict_proba(X.assign(site=EMPTY[kind]))
-    for value in LATER.values():
+    for value in LATER:
         with told:
             assert_array_equal(classifier.predict_proba(X.assign(site=value)), expected)
 
 
-@pytest.mark.parametrize("estimator", [RodeoClassifier(), RodeoDensity()])
-def test_other_estimators_ignore_it_as_well(estimator, rows):
-    X, y = rows
+@pytest.mark.parametrize("method", [RodeoClassifier.predict, RodeoDensity.score_samples])
+def test_other_estimators_and_frames_ignore_it_as_well(method, rows):
+    X, y = pl.from_pandas(rows[0]), rows[1]
+    estimator = RodeoClassifier() if method is RodeoClassifier.predict else RodeoDensity()
     with ignored:
-        estimator.fit(X.assign(site=None), y)
+        estimator.fit(X.with_columns(site=pl.lit(None)), y)
     with told:
-        (estimator.predict if hasattr(estimator, "predict") else estimator.score_samples)(
-            X.assign(site="north")
-        )
-
-
-def test_a_column_of_no_type_is_empty(rows):
-    X, y = rows
-    frame = pl.from_pandas(X)
-    with ignored:
-        classifier = CorralClassifier(random_state=0).fit(frame.with_columns(site=pl.lit(None)), y)
-    with told:
-        classifier.predict(frame.with_columns(site=pl.lit("north")))
+        method(estimator, X.with_columns(site=pl.lit("north")))
 
 
 def test_a_file_knows_which_columns_were_empty(rows, tmp_path):

@@ -28,33 +28,21 @@ def shifted():
     return make_shifted_groups(100, random_state=0)
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {},
-        {"update": "sequential"},
-        {"scale": "standard"},
-        {"scale": "rank"},
-        {"beta": 0.5},
-        {"c0": 0.5},
-        {"min_bandwidth": 0.3},
-        {"cutpoint": 0.0},
-        {"n_jobs": 2},
-    ],
-)
-@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")  # in standard units nothing shrinks here
-def test_parameters_reach_the_classifier(parameters):
+NEW = {"update": "sequential", "scale": "rank", "beta": 0.5, "c0": 0.5, "min_bandwidth": 0.3, "cutpoint": 0.0}
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_parameters_reach_the_classifier(name):
     X, y = make_shifted_groups(30, groups=(4, 5), random_state=0)
     plain = RodeoSelector(cutpoint=-0.5).fit(X, y)
-    selector = RodeoSelector(**{"cutpoint": -0.5, **parameters}).fit(X, y)
-    classifier = RodeoClassifier(**{"cutpoint": -0.5, **parameters}).fit(X, y)
+    parameters = {"cutpoint": -0.5, name: NEW[name]}
+    selector, classifier = RodeoSelector(**parameters).fit(X, y), RodeoClassifier(**parameters).fit(X, y)
     assert_array_equal(selector.bandwidths_, classifier.bandwidths_)
     assert_array_equal(selector.relevant_, classifier.relevant_)
     assert_array_equal(selector.zscores_, classifier.zscores_)
     assert_array_equal(selector.classes_, [4, 5])
-    if parameters.keys() - {"n_jobs"}:  # or the parameter would not have mattered here
-        changed = (selector.bandwidths_ != plain.bandwidths_) | (selector.relevant_ != plain.relevant_)
-        assert changed.any()
+    changed = (selector.bandwidths_ != plain.bandwidths_) | (selector.relevant_ != plain.relevant_)
+    assert changed.any()  # or the parameter would not have mattered here
 
 
 def selected_by(selector):

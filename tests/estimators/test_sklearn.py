@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import PCA
-from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -72,11 +71,13 @@ def test_a_fit_that_fails_changes_nothing(estimator, data):
     X, y = data
     refused = (np.ones(len(y)),) if not isinstance(estimator, RodeoDensity) else (None, -np.ones(len(y)))
     model = clone(estimator)
+    said = r"y must hold at least two|sample_weight must not be negative|X has 2 features, but"
     for _ in ("before a fit", "after a fit"):
         before = dict(vars(model))
-        with pytest.raises(ValueError, match=r"y must hold at least two|sample_weight must not be negative"):
-            model.fit(X[:, :2], *refused)
-        assert vars(model) == before
+        for method in {"fit", "partial_fit"} & set(dir(model)):
+            with pytest.raises(ValueError, match=said):
+                getattr(model, method)(X[:, :2], *refused)
+            assert vars(model) == before
         model.fit(X, y)
 
 
@@ -140,29 +141,7 @@ def test_grid_search(data):
     assert search.best_params_ == {"c0": 1.0}  # by the likelihood
 
 
-def test_cross_validation_and_calibration(data):
-    X, y = data
-    scoring = ["accuracy", "neg_log_loss"]
-    scores = cross_validate(RodeoClassifier(), X, y, cv=5, scoring=scoring, error_score="raise")
-    assert 0.7 < scores["test_accuracy"].mean() < 1  # three groups that overlap a little
-    assert -1 < scores["test_neg_log_loss"].mean() < 0
-    queries, labels = make_shifted_groups(200, groups=(1, 2, 5), random_state=1)
-    calibrated = CalibratedClassifierCV(RodeoClassifier(), method="isotonic", cv=3).fit(X, y)
-    assert_allclose(calibrated.predict_proba(queries).sum(axis=1), 1, atol=1e-12)
-    assert calibrated.score(queries, labels) > 0.7
-
-
 # Threads that a caller asks for
-
-
-@pytest.mark.parametrize("backend", ["threading", "loky"])
-def test_parallel_config_changes_no_bit(data, backend):
-    X, y = data
-    one = RodeoClassifier().fit(X, y)
-    with joblib.parallel_config(backend, n_jobs=2):
-        two = RodeoClassifier().fit(X, y)
-        assert_array_equal(two.bandwidths_, one.bandwidths_)
-        assert_array_equal(two.predict_proba(X), one.predict_proba(X))
 
 
 def test_parallel_config_is_followed(data, monkeypatch):

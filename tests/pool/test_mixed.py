@@ -414,8 +414,7 @@ def test_rows_that_count_may_hold_nothing():
     X = np.full((6, 2), np.nan)
     X[0] = 1.0
     model = RodeoClassifier().fit(X, [0, 1, 0, 1, 0, 1], [0, 1, 1, 1, 1, 1])
-    with pytest.warns(UserWarning, match="no training row has a value of 'x0', 'x1'"):
-        assert_allclose(model.predict_proba(X), 0.5)
+    assert_allclose(model.predict_proba(X), 0.5)
 
 
 def test_describe_names_levels_and_what_is_missing():

@@ -11,7 +11,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from corral.array_types import Floats, Integers, equal_or_none
+from corral.array_types import Floats, Integers, check_labels, check_shape, equal_or_none
 from corral.data.dataset import TrainingRows
 from corral.estimators.encoding import Encoding, unknown_sentence
 from corral.estimators.tables import UnknownLevelsWarning, read_table, validate_columns
@@ -74,10 +74,8 @@ class TableEstimator(BaseEstimator):
         return tags
 
 
-class TableSelector(SelectorMixin, TableEstimator):
-    """A step of a pipeline that keeps the selected columns of a table as they are."""
-
-    classes_: NDArray[Any]
+class ClassEstimator(TableEstimator):
+    """An estimator that learns classes from labelled rows."""
 
     def fit(
         self,
@@ -86,30 +84,55 @@ class TableSelector(SelectorMixin, TableEstimator):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Find the variables of each class.
+        """Learn the classes from their rows, and find the variables that describe them.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Training rows.
+            Training rows: numbers, and in frames also text, categories and booleans, all with missing values
+            (NaN, None, pandas' NA, polars' null). `explain` names rows by the index of a pandas frame that
+            has a name or does not hold whole numbers.
         y : array-like of shape (n_samples,)
             Their classes; at least two.
         sample_weight : array-like of shape (n_samples,), default=None
-            How much each row matters, up to a common factor.
+            How much each row matters, up to a common factor; weight 0 equals removal.
         groups : array-like of shape (n_samples,), default=None
-            Which rows belong together: a row leaves its group out. Tests count rows that are alike within
-            groups as fewer, and are no surer than a permutation of whole groups could be.
+            Which rows belong together, such as those of one patient: whatever leaves a row out leaves its
+            group out. Two groups count as one if more than half of the different rows of the smaller one are
+            copies of rows of the other, as of a patient who was entered twice. Some class must have rows of
+            two groups. The tests of `describe` count rows that are alike within groups as fewer, and are no
+            surer than a permutation of whole groups could be.
 
         Returns
         -------
         self : estimator
         """
         with unchanged_by_errors(self):
-            return self._learn(self._check_rows(X, y, sample_weight, groups, reset=True))
+            rows = self._check_rows(X, y, sample_weight, groups, reset=True)
+            self._name_rows(X)
+            return self._learn_at_once(rows)
 
     @abstractmethod
-    def _learn(self, training: TrainingRows) -> Self:
-        """Find the variables of each class in validated rows."""
+    def _learn_at_once(self, training: TrainingRows) -> Self:
+        """Fit validated rows that no others follow."""
+
+    def _name_rows(self, X: Any) -> None:
+        """Keep the names of the training rows, where the estimator has a use for them."""
+
+
+class TableSelector(SelectorMixin, ClassEstimator):
+    """A step of a pipeline that keeps the selected columns of a table as they are."""
+
+    classes_: NDArray[Any]
+
+    def _validate_selected(self, name: str) -> tuple[int, int]:
+        """Refuse classes and variables of theirs that no fit could have left; return their numbers."""
+        selected = getattr(self, name)
+        shape = self.classes_.size, selected.shape[-1]
+        self._validate_columns(shape[1], self.encoding_.counts)
+        check_labels("classes_", self.classes_)
+        check_shape(name, selected, shape)
+        return shape
 
     def transform(self, X: ArrayLike) -> Any:
         """Keep the columns of the selected variables.

@@ -22,7 +22,7 @@ from corral.estimators.validation import (
     is_empirical,
     take_names_from,
 )
-from corral.estimators.warned import warn_of_copies, warn_of_near_duplicates
+from corral.estimators.warned import warn_of_duplicates
 from corral.markers.contrast import MIN_EFFECT
 from corral.pool.learning import PoolSettings, learn_pool
 from corral.pool.members import kind_of
@@ -78,18 +78,13 @@ class CorralClassifier(DensityClassifier):
     min_effect : float, default=0.15
         Least difference, in units of Cliff's delta, that makes a variable describe a class.
     categorical_features : {"from_dtype"} or array-like or None, default="from_dtype"
-        Which columns hold levels rather than measurements: those of frames that are text, categories or
-        booleans; columns by name, by position or by a mask; or none. The positions of ordered categories
-        count as measurements.
+        Which columns hold categories rather than measurements; see `RodeoClassifier`.
     max_rows : int or None, default=3000
-        A class with more rows is represented by so many weighted averages of all rows or, in tables with
-        gaps, levels or groups, by so many that are drawn, so that neither predictions nor model files grow
-        with the rows; None keeps all.
-    n_jobs : int, default=None
-        Number of threads; None means 1 unless in a `joblib.parallel_config` context, -1 all cores.
-        The result does not depend on it.
-    verbose : int, default=0
-        If positive, show a progress bar on the standard error stream.
+        A class with more rows is represented by so many centroids of all rows or, in tables with missing
+        values, categories or groups, by a random subsample of so many, so that neither predictions nor model
+        files grow with the rows; None keeps all.
+    n_jobs, verbose
+        As in `RodeoClassifier`.
     random_state : int, RandomState or None, default=None
         Divides the rows into folds and, of many rows, picks those that the search reads. Up to 400 rows are
         divided several times, so that probabilities change little with the seed.
@@ -205,8 +200,7 @@ class CorralClassifier(DensityClassifier):
         self.model_ = learn_pool(
             training, data, settings, check_random_state(self.random_state), self._computation()
         )
-        warn_of_copies(data.n_copies, len(training.X))
-        warn_of_near_duplicates(training, feature_names(self))
+        warn_of_duplicates(training, data.n_copies, feature_names(self))
         return self
 
     @property

@@ -43,24 +43,21 @@ def least_costly(
 
 def check_costs(costs: Any, classes: NDArray[Any]) -> Floats:
     """Costs (n_classes, n_classes) by true and by decided class, in the order of the classes."""
-    labels = classes.tolist()
-    if isinstance(costs, Mapping):
-        _check_names("costs", list(costs), labels)
-        given: Any = [[_cost_in(costs, true, decided) for decided in labels] for true in labels]
-    elif hasattr(costs, "columns") and hasattr(costs, "loc"):
-        index, columns = list(costs.index), list(costs.columns)
-        _check_names("the index of costs", index, labels)
-        _check_names("the columns of costs", columns, labels)
-        places = [[names.index(label) for label in labels] for names in (index, columns)]
-        given = costs.to_numpy()[np.ix_(*places)]
-    else:
-        given = costs
+    labels, given = classes.tolist(), costs
+    if hasattr(costs, "columns") and hasattr(costs, "loc"):
+        _check_names("the index of costs", list(costs.index), labels)
+        _check_names("the columns of costs", list(costs.columns), labels)
+        given = costs.to_dict("index")
+    if isinstance(given, Mapping):
+        _check_names("costs", list(given), labels)
+        given = [[_cost_in(given, true, decided) for decided in labels] for true in labels]
     try:
         if np.iscomplexobj(given):
             raise TypeError
         matrix: Floats = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"costs must be numbers, got {_in_a_line(costs)}.") from None
+        shown = textwrap.shorten(repr(costs), 80, placeholder=" ...")
+        raise ValueError(f"costs must be numbers, got {shown}.") from None
     n = len(labels)
     if matrix.shape != (n, n):
         raise ValueError(f"costs must have the shape ({n}, {n}), one for each class, got {matrix.shape}.")
@@ -71,11 +68,6 @@ def check_costs(costs: Any, classes: NDArray[Any]) -> Floats:
             f"{matrix[a, b]}."
         )
     return matrix
-
-
-def _in_a_line(value: Any) -> str:
-    """A value as Python shows it, shortened."""
-    return textwrap.shorten(repr(value), 80, placeholder=" ...")
 
 
 def _check_names(where: str, names: list[Any], labels: list[Any]) -> None:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from corral.array_types import Bools, Floats
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.subsample import random_rows
-from corral.estimators.base import TableEstimator
+from corral.estimators.base import ClassEstimator
 from corral.estimators.collections import by_rows
 from corral.estimators.decisions import check_costs, check_reject_cost, least_costly
 from corral.estimators.description import Description, class_description
@@ -36,7 +36,7 @@ from corral.markers.contrast import learn_contrast
 from corral.model import LocalModel
 
 
-class DensityClassifier(ClassifierMixin, TableEstimator):
+class DensityClassifier(ClassifierMixin, ClassEstimator):
     """A classifier by class densities, which keeps all that it has learnt in `model_`."""
 
     model_: LocalModel
@@ -44,41 +44,6 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
     def __corral_validate__(self) -> None:
         """Refuse a model of another table; `load_model` calls it."""
         self._validate_columns(self.model_.n_features, self.model_.data.levels)
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> Self:
-        """Store the rows of each class and find the variables that describe it.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows: numbers, and in frames also text, categories and booleans, all with gaps (NaN,
-            None, pandas' NA, polars' null). If a pandas frame has an index that names rows, `explain` does,
-            too: one that has a name, or does not hold whole numbers.
-        y : array-like of shape (n_samples,)
-            Their classes; at least two.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How much each row matters, up to a common factor; weight 0 equals removal.
-        groups : array-like of shape (n_samples,), default=None
-            Which rows belong together, such as those of one patient: whatever leaves a row out leaves its
-            group out. Two groups count as one if more than half of the different rows of the smaller one are
-            copies of rows of the other, as those of a patient who was entered twice; else copies in several
-            groups, such as blanks, are rows of each of them. Some class must have rows of two groups. The
-            tests of `describe` count rows that are alike within groups as fewer.
-
-        Returns
-        -------
-        self : estimator
-        """
-        with unchanged_by_errors(self):
-            rows = self._check_rows(X, y, sample_weight, groups, reset=True)
-            self._name_rows(X)
-            return self._learn_at_once(rows)
 
     def partial_fit(
         self,
@@ -90,8 +55,8 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
     ) -> Self:
         """Add rows; `fit(A)` and then `partial_fit(B)` is the same as `fit` of A and B together.
 
-        The rows are all kept, so this saves no memory or time over `fit`. Names of rows are not. New levels
-        are learnt, but for columns whose order counts (ordered categories), where they are refused.
+        The rows are all kept, so this saves no memory or time over `fit`; their names are not. New categories
+        are learnt, but refused where their order counts.
 
         Parameters
         ----------
@@ -105,7 +70,7 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
             How much each row matters, compared with all rows so far.
         groups : array-like of shape (n_samples,), default=None
             Which rows belong together; given for all parts or for none. Groups of different parts are
-            different. One group for each class is accepted, where `fit` refuses it: others may follow.
+            different, and each class may lie in a single one.
 
         Returns
         -------
@@ -241,10 +206,6 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
         labels : ndarray of shape (n_samples,), object
             None, the reject mark, where each label is expected to cost more than `reject_cost`: to abstain.
 
-        See Also
-        --------
-        corral.CorralClassifier.predict_set : Labels that are possible, without costs.
-
         Examples
         --------
         >>> from corral import CorralClassifier
@@ -279,11 +240,6 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
         typicality : ndarray of shape (n_samples, n_classes)
             At least 1 / (n + 1) for a class of n rows. A class with a single row has no other to compare
             with, and is judged by the rows of all classes.
-
-        See Also
-        --------
-        is_novel : Whether a row is like no class at all.
-        predict_set : Which labels a row may have.
 
         Notes
         -----
@@ -326,10 +282,6 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
         -------
         novel : ndarray of shape (n_samples,), bool
             About a share `level` of rows that are like the training rows is novel, too.
-
-        See Also
-        --------
-        typicality : The same by class, as a p-value.
 
         Examples
         --------
@@ -376,11 +328,6 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
             be empty holds the label that `predict` returns. A set may lack that label, where it is less
             probable than it usually is for rows of its class, and hold another.
 
-        See Also
-        --------
-        is_novel : Whether a row is like no class at all.
-        decide : The label of least expected cost.
-
         Notes
         -----
         Given the training rows, the coverage of a class of n rows varies around the one asked for with a
@@ -400,8 +347,6 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
         >>> sets = classifier.predict_set(X[1::2], coverage=0.95)
         >>> float(sets[range(75), y[1::2]].mean().round(2))  # three flowers are like none in training
         0.95
-        >>> float(sets.sum(axis=1).mean().round(2))  # labels in a set
-        1.01
         """
         wanted = check_number("coverage", coverage, 0.0, 1.0, inclusive=True)
         return evaluate_rows(self, X).prediction_sets(wanted)
@@ -418,11 +363,6 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
         -------
         assessment : Assessment
             With `proba`, `scores`, `typicality`, `novelty` and `is_novel`.
-
-        See Also
-        --------
-        predict_proba : Probabilities alone.
-        typicality : Typicality alone.
         """
         return evaluate_rows(self, X).assessment()
 
@@ -442,10 +382,9 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
         Returns
         -------
         explanation : Explanation
-            Per sample and variable the bandwidths and the evidence for the label, which adds up to the log
-            odds; per sample the training rows with the largest share of the label's density, numbered by
-            their position in the `X` given to `fit`; whether it is novel, and which variables make it unlike
-            the class nearest to it.
+            Per sample the evidence of each variable for the label, which adds up to the log odds; the
+            training rows with the largest share of the label's density, numbered by their position in the `X`
+            given to `fit`; whether it is novel, and which variables make it unlike the nearest class.
         """
         n_listed = check_integer("n_rows", n_rows)
         return evaluate_rows(self, X, bandwidths=True).explanation(against, n_listed)
@@ -461,11 +400,6 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
         -------
         description : Description
             Print it, or look at `Description.to_frame`.
-
-        See Also
-        --------
-        explain : Why single rows got their labels.
-        corral.RelevanceDisplay : Draws it.
         """
         check_is_fitted(self)
         model = self.model_
@@ -492,7 +426,7 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
         """How often each variable is selected when the training rows are halved at random.
 
         Selected are the relevant variables of a `RodeoClassifier`, and the markers of a `CorralClassifier`.
-        It needs all training rows, of which a file does not keep those of classes that are thinned.
+        It needs all training rows, which a file of compressed classes does not keep.
 
         Parameters
         ----------

@@ -134,10 +134,20 @@ class Description:
         )
 
     def also_rests_on(self, label_number: int) -> list[int]:
-        """List at most three variables that do not mark a class, but that its labels rest on.
+        """List variables that do not mark a class by themselves, but that its labels rest on.
 
         These are variables that tell the class from one of many others, or only together with others: not
         markers, but with an evidence of at least 0.5, and of at least a quarter of the largest.
+
+        Parameters
+        ----------
+        label_number : int
+            Position of the class in `classes`.
+
+        Returns
+        -------
+        variables : list of int
+            At most three, strongest first.
         """
         if self.evidence is None:
             return []
@@ -150,7 +160,12 @@ class Description:
         """List variables that describe no class and carry no evidence on average over the rows of any.
 
         Their mean evidence is below 0.05 in each class. In single rows they may still count, since evidence
-        depends on the other values. The list is empty where there is no model that predicts.
+        depends on the other values.
+
+        Returns
+        -------
+        variables : list of int
+            In the order of the columns; empty where there is no model that predicts.
         """
         if self.evidence is None:
             return []

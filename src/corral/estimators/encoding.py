@@ -267,13 +267,16 @@ def columns_of(X: Any, ignored: Collection[int] = ()) -> list[Column]:
     """
     if is_frame(X):
         return [_of_series(series, j in ignored) for j, series in enumerate(series_of(X))]
-    return [_of_cells(f"x{j}", cells, j in ignored) for j, cells in enumerate(X.T)]
+    return [
+        _of_anything(f"x{j}", cells.tolist()) if j in ignored else _of_cells(f"x{j}", cells)
+        for j, cells in enumerate(X.T)
+    ]
 
 
 def _of_series(series: nw.Series[Any], is_ignored: bool) -> Column:
     name, kind = str(series.name), kind_of(series)
     if is_ignored or (kind == "other" and series.is_null().all()):
-        return Column(name, "number", as_objects(series.to_list()))
+        return _of_anything(name, series.to_list())
     match kind:
         case "objects":
             return _of_cells(name, as_objects(series.to_list()))
@@ -284,9 +287,14 @@ def _of_series(series: nw.Series[Any], is_ignored: bool) -> Column:
     raise ValueError(f"Column {name!r} holds values of type {_dtype(series)}; give numbers or text instead.")
 
 
-def _of_cells(name: str, cells: NDArray[Any], is_ignored: bool = False) -> Column:
+def _of_anything(name: str, values: list[Any]) -> Column:
+    """A column whose values, as text, are only counted."""
+    return Column(name, "number", as_objects([None if is_gap(value) else str(value) for value in values]))
+
+
+def _of_cells(name: str, cells: NDArray[Any]) -> Column:
     """A column of an array, or of objects: of numbers if all of them are, else of levels."""
-    if is_ignored or cells.dtype.kind in "fiu":
+    if cells.dtype.kind in "fiu":
         return Column(name, "number", cells)
     values = cells.tolist()
     types = set(map(type, values))

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from corral.array_types import Bools, Floats, Integers
 from corral.conformal.typicality import Estimates, Judgement
@@ -66,26 +66,23 @@ def evaluate_rows(estimator: Any, X: ArrayLike, *, bandwidths: bool = False) -> 
     samples = estimator._check_samples(X)  # noqa: SLF001 (a function of the estimators)
     computation = Computation(estimator.n_jobs, estimator.verbose)
     estimates = estimator.model_.estimates(samples, computation, bandwidths=bandwidths)
-    return EvaluatedRows(estimator, estimator.model_, computation, samples, estimates)
+    return EvaluatedRows(estimator, computation, samples, estimates)
 
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedRows:
-    """Rows with their class densities.
+    """Rows with their class densities."""
 
-    Attributes
-    ----------
-    estimator : a fitted classifier by class densities.
-    model, computation : its model, and the threads that it uses.
-    X : (n_rows, n_features) the rows as numbers.
-    estimates : their log densities and likenesses.
-    """
-
-    estimator: Any
-    model: LocalModel
+    estimator: Any  # a fitted classifier by class densities
     computation: Computation
-    X: Floats
+    X: Floats  # (n_rows, n_features) the rows as numbers
     estimates: Estimates
+
+    @property
+    def model(self) -> LocalModel:
+        """What the classifier has learnt."""
+        model: LocalModel = self.estimator.model_
+        return model
 
     def take(self, positions: Integers) -> EvaluatedRows:
         """Some of the rows."""
@@ -172,8 +169,7 @@ class EvaluatedRows:
         second = strongest_rivals(self.model.joint(self.estimates.log_density), label)
         if against is None:
             return second
-        classes: NDArray[Any] = self.model.labels
-        given = np.asarray(against)
+        classes, given = self.model.labels, np.asarray(against)
         if given.shape not in ((), label.shape):
             raise ValueError(f"against must be one label or one for each sample, got shape {given.shape}.")
         named = np.broadcast_to(given, label.shape)

@@ -158,7 +158,15 @@ class Explanation:
     def caution(self, sample: int) -> str:
         """Say if more than half of the label's density rests on one training row, or on those of one group.
 
-        Empty if there is no reason for caution.
+        Parameters
+        ----------
+        sample : int
+            Position of the sample.
+
+        Returns
+        -------
+        sentence : str
+            Empty if there is no reason for caution.
         """
         if self.stands_for[sample, 0] > 1:  # the mean of several rows
             return ""
@@ -169,17 +177,34 @@ class Explanation:
     def unlike(self, sample: int) -> list[int]:
         """Which variables make a sample unlike the nearest class, the strongest first, at most three.
 
-        Each has at least a tenth of what all variables that make it unlike add up to.
+        Parameters
+        ----------
+        sample : int
+            Position of the sample.
+
+        Returns
+        -------
+        variables : list of int
+            Those with at least a tenth of what all variables that make it unlike add up to.
         """
         parts = np.maximum(self.unlikeness[sample], 0.0)
         order = np.argsort(-parts, kind="stable")[:_MOST_UNLIKE]
         return [int(j) for j in order if parts[j] > 0.0 and parts[j] >= _LEAST_UNLIKE * parts.sum()]
 
     def novelty(self, sample: int, description: Description | None = None) -> str:
-        """Say if a sample is unlike all training rows, and in which variables; empty if it is not.
+        """Say if a sample is unlike all training rows, and in which variables.
 
-        With a `description` of the same classes, values that are typical of the nearest class are named as
-        well.
+        Parameters
+        ----------
+        sample : int
+            Position of the sample.
+        description : Description, default=None
+            Of the same classes; values that are typical of the nearest class are then named as well.
+
+        Returns
+        -------
+        sentence : str
+            Empty if it is not novel.
         """
         if not self.novel[sample]:
             return ""

@@ -95,8 +95,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         columns and comes closest to the paper's figures; "standard" is what the reference
         implementation does, and the choice for columns in different units.
     n_jobs : int, default=None
-        Number of threads, which share out the widths; None means 1 unless in a `joblib.parallel_config`
-        context, -1 all cores. The result does not depend on it.
+        Number of threads, which share out the widths; see `RodeoClassifier`.
     random_state : int, RandomState or None, default=None
         Draws the centres in classes of more than `max_centers` rows.
 
@@ -113,9 +112,8 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
     best_score_ : float
         Their mean score.
     cv_results_ : dict of arrays
-        As in `sklearn.model_selection.GridSearchCV`: ``"params"``, ``"param_sigma"``,
-        ``"param_alpha"``, ``"mean_test_score"``, ``"std_test_score"``, ``"rank_test_score"`` and for
-        each split ``"split0_test_score"`` and so on.
+        As in `sklearn.model_selection.GridSearchCV`: parameters, and test scores with their means, deviations
+        and ranks; no times.
     centers_ : ndarray of shape (n_centers, n_features)
         The centres, in scaled units.
     dual_coef_ : ndarray of shape (n_centers, n_classes)

@@ -8,12 +8,12 @@ from typing import Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from corral.array_types import Bools, check_labels, check_shape
+from corral.array_types import Bools, check_shape
 from corral.data.dataset import TrainingRows
 from corral.estimators.base import Categorical, TableSelector
 from corral.estimators.description import Description, class_description
 from corral.estimators.validation import check_number, feature_names, sort_rows
-from corral.estimators.warned import warn_of_copies, warn_of_near_duplicates, warn_of_undescribed
+from corral.estimators.warned import warn_of_duplicates, warn_of_undescribed
 from corral.markers.contrast import MIN_EFFECT, Contrast, learn_contrast, learn_gap_contrast
 
 
@@ -85,15 +85,14 @@ class MarkerSelector(TableSelector):
     contrast_: Contrast = field(init=False)
     gap_contrast_: Contrast | None = field(init=False)
 
-    def _learn(self, training: TrainingRows) -> Self:
+    def _learn_at_once(self, training: TrainingRows) -> Self:
         min_effect = check_number("min_effect", self.min_effect, 0.0, 1.0, inclusive=True)
         data = sort_rows(training)
         self.contrast_ = learn_contrast(data, min_effect)
         self.gap_contrast_ = learn_gap_contrast(data, min_effect)
         self.classes_, self.markers_ = data.labels, self.contrast_.markers
         warn_of_undescribed(data.labels[~self.markers_.any(axis=1)].tolist())
-        warn_of_copies(data.n_copies, len(training.X))
-        warn_of_near_duplicates(training, feature_names(self))
+        warn_of_duplicates(training, data.n_copies, feature_names(self))
         return self
 
     def describe(self) -> Description:
@@ -115,10 +114,7 @@ class MarkerSelector(TableSelector):
 
     def __corral_validate__(self) -> None:
         """Refuse arrays that do not belong together; `load_model` calls it."""
-        shape = self.classes_.size, self.markers_.shape[-1]
-        self._validate_columns(shape[1], self.encoding_.counts)
-        check_labels("classes_", self.classes_)
-        check_shape("markers_", self.markers_, shape)
+        shape = self._validate_selected("markers_")
         for contrast in (self.contrast_, self.gap_contrast_ or self.contrast_):
             check_shape("markers", contrast.markers, shape)
 

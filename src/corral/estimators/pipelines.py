@@ -92,11 +92,6 @@ def explain(
         Its values are those that the last step sees, such as scaled ones; its names are those of the columns
         of `X`, as far as the steps keep them.
 
-    See Also
-    --------
-    describe : What marks each class.
-    RodeoClassifier.explain : The same of a classifier.
-
     Examples
     --------
     >>> from corral import RodeoClassifier, explain
@@ -105,8 +100,7 @@ def explain(
     >>> from sklearn.preprocessing import StandardScaler
     >>> X, y = make_shifted_groups(200, groups=(4, 5), random_state=0)
     >>> pipeline = make_pipeline(StandardScaler(), RodeoClassifier()).fit(X, y)
-    >>> X_test, _ = make_shifted_groups(1, groups=(4, 5), random_state=1)
-    >>> print(explain(pipeline, X_test[:1]))
+    >>> print(explain(pipeline, X[:1] + 0.01))
     sample 0: 4 (...
       evidence: x0 ...
       closest:  row ...
@@ -127,13 +121,7 @@ def describe(estimator: Any) -> Description:
     Returns
     -------
     description : Description
-        Its values are those that the last step sees, such as scaled ones; its names are those of the columns
-        of the table, as far as the steps keep them.
-
-    See Also
-    --------
-    explain : Why samples get their labels.
-    RodeoClassifier.describe : The same of a classifier.
+        Its values and names are those of `explain`.
 
     Examples
     --------

@@ -16,14 +16,13 @@ from corral.estimators.collections import by_rows
 from corral.estimators.density_classifier import DensityClassifier
 from corral.estimators.validation import (
     check_choice,
-    check_n_jobs,
     check_number,
     check_one_row,
     check_priors,
     check_rodeo,
     feature_names,
 )
-from corral.estimators.warned import warn_of_copies, warn_of_empty_selections, warn_of_near_duplicates
+from corral.estimators.warned import warn_of_duplicates, warn_of_empty_selections
 from corral.markers.contrast import MIN_EFFECT
 from corral.rodeo.model import FittedModel, learn_model
 from corral.rodeo.path import RodeoPath, density_path
@@ -167,23 +166,6 @@ class RodeoClassifier(DensityClassifier):
     sample 0: 4 (0.84) rather than 5 (0.16)
       evidence: x0 +1.73, x2 +0.10, x6 +0.08, x9 -0.08
       closest:  row 41 (10%), row 157 (6%), row 172 (4%)
-
-    Meanings of relevance. Column 0 is sharp, but in both classes alike; column 1 only shifts:
-
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> y = np.repeat(["left", "right"], 200)
-    >>> X = rng.uniform(size=(400, 8))
-    >>> sharp = rng.uniform(size=400) < 0.9
-    >>> X[sharp, 0] = rng.normal(0.5, 0.02, sharp.sum())
-    >>> X[:, 1] = rng.normal(np.where(y == "left", 0.35, 0.65), 0.1)
-    >>> def relevant(**parameters):
-    ...     found = RodeoClassifier(**parameters).fit(X, y).relevant_
-    ...     return [np.flatnonzero(of_class).tolist() for of_class in found]
-    >>> relevant()  # in which variables is each class concentrated?
-    [[0, 1], [0, 1]]
-    >>> relevant(scale="rank")  # in which does it differ from the background?
-    [[1], [1]]
     """
 
     bandwidth: Literal["local", "class"] = "local"
@@ -212,10 +194,8 @@ class RodeoClassifier(DensityClassifier):
         """Check all parameters but the priors, and return those that a model depends on."""
         check_choice("bandwidth", self.bandwidth, ("local", "class"))
         check_choice("features", self.features, ("all", "selected"))
-        check_choice("scale", self.scale, ("range", "standard", "rank", None))
-        check_n_jobs(self.n_jobs)
         return ModelSettings(
-            rodeo=check_rodeo(self.update, self.beta, self.c0, self.min_bandwidth),
+            rodeo=check_rodeo(self, ("range", "standard", "rank", None)),
             scale=self.scale,
             bandwidth=self.bandwidth,
             features=self.features,
@@ -229,8 +209,7 @@ class RodeoClassifier(DensityClassifier):
         random = check_random_state(self.random_state)
         self.model_ = learn_model(training, data, prior, settings, random, self._computation())
         warn_of_empty_selections(self.model_)
-        warn_of_copies(data.n_copies, len(training.X))
-        warn_of_near_duplicates(training, feature_names(self))
+        warn_of_duplicates(training, data.n_copies, feature_names(self))
         return self
 
     @by_rows("classes", "features")

@@ -17,9 +17,7 @@ from corral.data.scaling import learn_scale
 from corral.estimators.base import Categorical, TableEstimator
 from corral.estimators.tables import read_table
 from corral.estimators.validation import (
-    check_choice,
     check_integer,
-    check_n_jobs,
     check_one_row,
     check_rodeo,
     check_sample_weight,
@@ -31,7 +29,8 @@ from corral.rodeo.factors import draw_kernels
 from corral.rodeo.model import DensityModel
 from corral.rodeo.path import RodeoPath, density_path
 from corral.rodeo.relevance import leave_one_out_bandwidths
-from corral.rodeo.settings import RodeoSettings
+
+_SCALES = ("range", "standard", None)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -134,7 +133,7 @@ class RodeoDensity(DensityMixin, TableEstimator):
         -------
         self : RodeoDensity
         """
-        settings = self._check_parameters()
+        settings = check_rodeo(self, _SCALES)
         with unchanged_by_errors(self):
             rows = read_table(self, X, categorical=self.categorical_features, reset=True).X
             weights = check_sample_weight(sample_weight, len(rows))
@@ -144,16 +143,10 @@ class RodeoDensity(DensityMixin, TableEstimator):
         self.density_ = DensityModel(data, scale, settings)
         return self
 
-    def _check_parameters(self) -> RodeoSettings:
-        """Refuse bad parameters; return those of the Rodeo."""
-        check_choice("scale", self.scale, ("range", "standard", None))
-        check_n_jobs(self.n_jobs)
-        return check_rodeo(self.update, self.beta, self.c0, self.min_bandwidth)
-
     def __corral_validate__(self) -> None:
         """Refuse a model of another table or with other parameters; `load_model` calls it."""
         self._validate_columns(self.density_.scale.center.size, self.density_.data.levels)
-        if self._check_parameters() != self.density_.settings:
+        if check_rodeo(self, _SCALES) != self.density_.settings:
             raise ValueError("the settings of the model are not its parameters")
 
     def score_samples(self, X: ArrayLike) -> Floats:

@@ -8,7 +8,7 @@ from typing import Literal, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from corral.array_types import Bools, Floats, check_array, check_labels, check_shape
+from corral.array_types import Bools, Floats, check_array
 from corral.data.dataset import TrainingRows
 from corral.estimators.base import Categorical, TableSelector
 from corral.estimators.rodeo_classifier import RodeoClassifier
@@ -74,7 +74,7 @@ class RodeoSelector(TableSelector):
     bandwidths_: Floats = field(init=False)
     zscores_: Floats = field(init=False)
 
-    def _learn(self, training: TrainingRows) -> Self:
+    def _learn_at_once(self, training: TrainingRows) -> Self:
         # With selected features, so that it warns of classes without any.
         classifier = RodeoClassifier(**self.get_params(deep=False), features="selected")
         take_names_from(self, classifier)
@@ -85,10 +85,7 @@ class RodeoSelector(TableSelector):
 
     def __corral_validate__(self) -> None:
         """Refuse arrays that do not belong together; `load_model` calls it."""
-        shape = self.classes_.size, self.relevant_.shape[-1]
-        self._validate_columns(shape[1], self.encoding_.counts)
-        check_labels("classes_", self.classes_)
-        check_shape("relevant_", self.relevant_, shape)
+        shape = self._validate_selected("relevant_")
         check_array("bandwidths_", self.bandwidths_, shape, *BANDWIDTH_BOUNDS)
         check_array("zscores_", self.zscores_, shape)
 

@@ -250,14 +250,11 @@ def _unmasked(X: Any) -> Any:
     if pandas is not None and isinstance(X, pandas.DataFrame):
         types = {name: dtype for name, dtype in X.dtypes.items() if isinstance(dtype, pandas.SparseDtype)}
         return X.astype({name: dtype.subtype for name, dtype in types.items()}) if types else X
-    if not isinstance(X, np.ma.MaskedArray):
-        if isinstance(X, np.ndarray) and X.dtype.kind == "O":
-            X = np.where(are_gaps(X.ravel()).reshape(X.shape), np.nan, X)
-        return X
-    are_numbers = X.dtype.kind in "fiub"
-    values = np.array(X.data, dtype=np.float64 if are_numbers else object)
-    values[np.ma.getmaskarray(X)] = np.nan if are_numbers else None
-    return values
+    if isinstance(X, np.ma.MaskedArray):
+        return np.ma.filled(X.astype(np.float64 if X.dtype.kind in "fiub" else object), np.nan)
+    if isinstance(X, np.ndarray) and X.dtype.kind == "O":
+        return np.where(are_gaps(X.ravel()).reshape(X.shape), np.nan, X)
+    return X
 
 
 def _is_plain(X: Any) -> bool:

@@ -124,16 +124,19 @@ def take_names_from(fitted: Any, estimator: Any) -> None:
             setattr(estimator, name, getattr(fitted, name))
 
 
-def check_rodeo(update: Any, beta: Any, c0: Any, min_bandwidth: Any) -> RodeoSettings:
-    """Check the parameters of algorithm 1."""
-    check_choice("update", update, ("simultaneous", "sequential"))
+def check_rodeo(estimator: Any, scales: Sequence[str | None]) -> RodeoSettings:
+    """Check the parameters of an estimator that runs algorithm 1; return those of the algorithm."""
+    check_choice("update", estimator.update, ("simultaneous", "sequential"))
+    check_choice("scale", estimator.scale, scales)
+    check_n_jobs(estimator.n_jobs)
+    floor = estimator.min_bandwidth
     return RodeoSettings(
-        update,
-        check_number("beta", beta, 0.0, 1.0, inclusive=False),
-        check_number("c0", c0, 1e-10, 1e10, inclusive=True),
+        estimator.update,
+        check_number("beta", estimator.beta, 0.0, 1.0, inclusive=False),
+        check_number("c0", estimator.c0, 1e-10, 1e10, inclusive=True),
         None
-        if isinstance(min_bandwidth, str) and min_bandwidth == "auto"
-        else check_number("min_bandwidth (unless 'auto')", min_bandwidth, 1e-12, math.inf, inclusive=True),
+        if isinstance(floor, str) and floor == "auto"
+        else check_number("min_bandwidth (unless 'auto')", floor, 1e-12, math.inf, inclusive=True),
     )
 
 

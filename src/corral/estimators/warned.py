@@ -83,8 +83,9 @@ def are_many(n_repeated: int, n_rows: int) -> bool:
     return n_repeated > 0.01 * n_rows
 
 
-def warn_of_near_duplicates(training: TrainingRows, names: Sequence[str]) -> None:
-    """Warn where near duplicates that no group holds together are too many to be an accident."""
+def warn_of_duplicates(training: TrainingRows, n_copies: int, names: Sequence[str]) -> None:
+    """Warn of copies, and of near duplicates that no group holds together, if they are too many."""
+    warn_of_copies(n_copies, len(training.X))
     X, groups = training.X, training.groups
     if training.weights is not None:
         counts = training.weights > 0.0
