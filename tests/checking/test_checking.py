@@ -15,7 +15,6 @@ from corral.checking.giveaways import _accuracy_of_one
 from corral.checking.table import check_table, table_findings
 from corral.checking.written_numbers import numbers_as_text
 from corral.cli.fit import note_if_useless
-from corral.cli.options import Priors
 from corral.datasets import (
     load_anuran,
     make_shifted_groups,
@@ -558,9 +557,8 @@ def test_small_classes_are_dropped(planted, tmp_path):
     assert json.loads(result.stdout)["rows"] == 296
     assert "rare" not in json.loads(result.stdout)["rows_by_class"]
     assert json.loads(result.stderr.splitlines()[0])["note"] == (
-        "left out 4 of 300 rows, which are of classes of fewer than 4 rows: 'rare' (3), 'rarer' (1); "
-        "training "
-        "rows are counted without them."
+        "left out 4 of 300 rows, which are of classes of fewer than 4 rows, copies not counted: 'rare' (3), "
+        "'rarer' (1); training rows are counted without them."
     )
     said = refused(*fit, "--drop-small-classes", 40)
     assert said == "--drop-small-classes 40 would leave 0 of 12 classes, and two are needed."
@@ -579,7 +577,7 @@ def test_copies_do_not_make_a_class_large(planted, tmp_path):
     result = run(*fit, "--drop-small-classes", 2)
     assert json.loads(result.stdout)["rows"] == 300
     assert json.loads(result.stderr.splitlines()[0])["note"] == (
-        "left out 2 of 302 rows, which are of classes of fewer than 2 rows: 'rarer' (1, 2 with copies); "
+        "left out 2 of 302 rows, which are of classes of fewer than 2 rows, copies not counted: 'rarer' (1); "
         "training rows are counted without them."
     )
 
@@ -641,10 +639,10 @@ def test_a_model_below_the_most_frequent_class_is_told_of(tmp_path):
 @pytest.mark.parametrize(
     ("name", "priors", "advice"),
     [
-        ("RodeoClassifier", Priors.empirical, "do not rely on its labels, and try --estimator cv"),
-        ("LSPClassifier", Priors.empirical, "do not rely on its labels, and try --estimator cv"),
-        ("CorralClassifier", Priors.empirical, "these variables may not tell the classes apart"),
-        ("CorralClassifier", Priors.uniform, "so look at the accuracy of each"),
+        ("RodeoClassifier", "empirical", "do not rely on its labels, and try --estimator cv"),
+        ("LSPClassifier", "empirical", "do not rely on its labels, and try --estimator cv"),
+        ("CorralClassifier", "empirical", "these variables may not tell the classes apart"),
+        ("CorralClassifier", "uniform", "so look at the accuracy of each"),
     ],
 )
 def test_advice_on_a_model_below_the_most_frequent_class(name, priors, advice):

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from corral import RodeoClassifier, load_model, save_model
-from corral.cli.text import may_be_formula, quoted, visible
+from corral.cli.shared import visible
+from corral.cli.writing import may_be_formula, quoted
 from corral.evaluation.held_out import unseen_predictions
 from support.cli import refused, run
 

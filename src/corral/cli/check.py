@@ -4,24 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from corral.cli import options
 from corral.cli.app import program
-from corral.cli.options import (
-    AsJson,
-    Categorical,
-    Decimal,
-    Drop,
-    Encoding,
-    Group,
-    Ids,
-    NaValues,
-    Quiet,
-    Separator,
-    TablePath,
-)
 from corral.cli.shared import note
 
 if TYPE_CHECKING:
@@ -60,21 +46,18 @@ _OPTIONS = {
     "  corral check visits.xlsx -t diagnosis --id visit --group patient",
 )
 def check(
-    table: TablePath,
-    target: Annotated[
-        str | None,
-        typer.Option("--target", "-t", metavar="COLUMN", help="Column with the classes, if there is one."),
-    ] = None,
-    ids: Ids = None,
-    group: Group = None,
-    drop: Drop = None,
-    categorical: Categorical = None,
-    na_values: NaValues = None,
-    sep: Separator = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    table: options.TablePath,
+    target: options.OptionalTarget = None,
+    ids: options.Ids = None,
+    group: options.Group = None,
+    drop: options.Drop = None,
+    categorical: options.Categorical = None,
+    na_values: options.NaValues = None,
+    sep: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Look for mistakes in a table, and say what to do about each.
 
@@ -84,39 +67,26 @@ def check(
     that repeat. 'corral fit' notes them as well. The answer also says which columns are levels, and where
     values are missing; neither is a mistake.
     """
-    import numpy as np
-
     from corral.checking.table import table_findings
     from corral.cli.columns import check_names
     from corral.cli.console import Output, kinds_in_words
-    from corral.cli.formats import open_table
-    from corral.cli.tables import is_index, read_table, table_columns
+    from corral.cli.tables import MISSING, is_index, open_table, read_table
 
     out = Output(as_json, quiet)
     file = open_table(table, sep, decimal, encoding)
-    columns, dropped = table_columns(file), drop or ()
+    dropped, categorical, gaps = drop or (), categorical or [], na_values or []
     named = [name for name in (target, *(ids or ()), group) if name is not None]
-    check_names(file, [*named, *dropped, *(categorical or ())], columns)
+    check_names(file, [*named, *dropped, *categorical])
     if target in dropped:
         raise ValueError(f"the target, {target!r}, cannot be left out.")
-    columns = [name for name in columns if name in named or not (name in dropped or is_index(name, file))]
-    categorical = [name for name in categorical or () if name in columns]
-    with out.share(f"Read {file.name}") as on_progress:
-        whole = read_table(
-            file,
-            columns,
-            levels=categorical,
-            as_text=named,
-            na_values=na_values or (),
-            on_progress=on_progress,
-        )
-    infinite = [
-        name for name in whole.columns if whole[name].dtype.kind == "f" and np.isinf(whole[name]).any()
-    ]
-    if infinite and not file.is_typed:  # as they are written, such as 1e400
-        whole[infinite] = read_table(file, infinite, levels=infinite, na_values=na_values or ())
+    others = [name for name in file.columns if name in dropped or is_index(name, file)]
+    columns = [name for name in file.columns if name in named or name not in others]
+    categorical = [name for name in categorical if name in columns]
+    texts = {name: [*MISSING, *gaps] for name in categorical} | {name: ["", *gaps] for name in named}
+    with out.progress(f"Read {file.name}"):
+        whole = read_table(file, columns, texts, gaps)
     y = None if target is None else whole[target].to_numpy(object)
-    with out.waiting("Look at the table"):
+    with out.progress("Look at the table"):
         found = table_findings(
             whole.drop(columns=target or []), y, ids=ids or (), group=group, categorical=categorical
         )
@@ -125,23 +95,23 @@ def check(
     told += f" of {file}" + ("" if found else ": nothing to mend was found")
     facts: dict[str, Any] = {"table": str(file), "rows": len(whole), "columns": len(columns)}
     facts |= _kinds(whole.drop(columns=named), categorical)
-    out.answer(
-        {**facts, "findings": [_data(*pair) for pair in zip(found, sentences, strict=True)]},
-        [told],
-        [told, *(f"- {sentence}" for sentence in sentences), *kinds_in_words(facts)],
-    )
+    facts["findings"] = [
+        {"kind": finding.kind, "columns": finding.columns, "rows": finding.rows, "sentence": sentence}
+        for finding, sentence in zip(found, sentences, strict=True)
+    ]
+    out.answer(facts, [told], [told, *(f"- {sentence}" for sentence in sentences), *kinds_in_words(facts)])
 
 
 def _kinds(variables: pd.DataFrame, categorical: Sequence[str]) -> dict[str, dict[str, int]]:
     """How many levels columns have that hold levels, and how many values are missing, by column."""
     from corral.checking.columns import content_of
 
-    kinds = {
-        name: content_of(column, is_levels=name in categorical).kind for name, column in variables.items()
+    levels = {
+        str(name): int(column.nunique())
+        for name, column in variables.items()
+        if content_of(column, is_levels=name in categorical).kind == "levels"
     }
-    levels = {str(name): int(variables[name].nunique()) for name, kind in kinds.items() if kind == "levels"}
-    gaps = {name: int(n) for name, n in variables.isna().sum().items() if n}
-    return {"levels": levels, "gaps": gaps}
+    return {"levels": levels, "gaps": {name: int(n) for name, n in variables.isna().sum().items() if n}}
 
 
 def note_findings(
@@ -168,23 +138,8 @@ def note_findings(
 
 def sentence_of(finding: Finding) -> str:
     """What was found and what to do, with the option of `corral fit` that does it."""
-    option = _option(finding)
-    return f"{finding.found}: {finding.advice}{f' ({option})' if option else ''}."
-
-
-def _option(finding: Finding) -> str:
     option = _OPTIONS.get(finding.kind, "")
-    if option in ("--drop", "--id", "--group") and finding.columns:
-        return _repeated(option, finding.columns)
-    return _repeated(option, finding.values) if option == "--na-values" else option
-
-
-def _repeated(option: str, values: Sequence[str]) -> str:
-    """The option with each of a few values; of many, it alone."""
-    if len(values) > 3:
-        return option
-    return " ".join(f"{option} {shlex.quote(value)}" for value in values)
-
-
-def _data(finding: Finding, sentence: str) -> dict[str, Any]:
-    return {"kind": finding.kind, "columns": finding.columns, "rows": finding.rows, "sentence": sentence}
+    values = finding.values if option == "--na-values" else finding.columns
+    if option in ("--drop", "--id", "--group", "--na-values") and 0 < len(values) <= 3:  # of more, it alone
+        option = " ".join(f"{option} {shlex.quote(value)}" for value in values)
+    return f"{finding.found}: {finding.advice}{f' ({option})' if option else ''}."
