@@ -491,7 +491,3 @@ def test_tables_that_cannot_be_predicted(content, out, sentence, tmp_path):
     assert said.startswith(start)
     assert foreign or said == start
     assert not to.exists()
-
-
-def test_how_many():
-    assert len(REFUSED) + len(READ) + len(TAKEN) + len(OPTIONS) >= 70

@@ -21,22 +21,14 @@ _TOLD_BY_FIT = ("copies", "groups", "missing labels", "text among numbers")
 
 # The option of corral fit that deals with a kind of finding.
 _OPTIONS = {
-    "dates": "--drop",
-    "neither numbers nor text": "--drop",
-    "constant": "--drop",
-    "nearly constant": "--drop",
-    "mostly empty": "--drop",
-    "gives the label away": "--drop",
-    "many levels": "--drop",
+    **dict.fromkeys(("dates", "neither numbers nor text", "constant", "nearly constant"), "--drop"),
+    **dict.fromkeys(("mostly empty", "gives the label away", "many levels"), "--drop"),
+    **dict.fromkeys(("names groups", "repeated ids", "near duplicates"), "--group"),
+    **dict.fromkeys(("sentinel", "text among numbers"), "--na-values"),
     "identifier": "--id",
-    "names groups": "--group",
-    "repeated ids": "--group",
-    "sentinel": "--na-values",
-    "text among numbers": "--na-values",
     "numbers with a comma": "--decimal ','",
     "missing labels": "--missing drop-unlabelled",
     "few rows": "--drop-small-classes 10",
-    "near duplicates": "--group",
 }
 
 

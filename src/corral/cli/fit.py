@@ -26,6 +26,20 @@ if TYPE_CHECKING:
 
 _MOST_FREQUENT = "most frequent class"
 
+_ESTIMATOR_TEXT = (
+    "cv pools several densities and calibrates them; rodeo is the paper's rule, in units of the range; lspc "
+    "is its rival, on standardised columns."
+)
+_PRIORS_TEXT = (
+    "Whether classes count by their rows, so that probabilities fit tables like this one, or all alike. Not "
+    "for lspc."
+)
+_SCALE_TEXT = (
+    "Units in which bandwidths are chosen, by default range for rodeo and standard for lspc. Not for cv, "
+    "which has several."
+)
+_LEAST_ROWS_TEXT = "Leave out rows of classes of fewer than N rows, copies not counted."
+
 
 @program.command(
     short_help="Fit a classifier and measure it on held-out rows.",
@@ -43,27 +57,9 @@ def fit(
         Path | None,
         options.output_option("--report", "-r", metavar="FILE.html", text="Write a report to this file."),
     ] = None,
-    estimator: Annotated[
-        options.EstimatorName,
-        typer.Option(
-            help="cv pools several densities and calibrates them; rodeo is the paper's rule, in units of the "
-            "range; lspc is its rival, on standardised columns."
-        ),
-    ] = "cv",
-    priors: Annotated[
-        options.Priors,
-        typer.Option(
-            help="Whether classes count by their rows, so that probabilities fit tables like this one, "
-            "or all alike. Not for lspc."
-        ),
-    ] = "empirical",
-    scale: Annotated[
-        options.ScaleName | None,
-        typer.Option(
-            help="Units in which bandwidths are chosen, by default range for rodeo and standard for lspc. "
-            "Not for cv, which has several."
-        ),
-    ] = None,
+    estimator: Annotated[options.EstimatorName, typer.Option(help=_ESTIMATOR_TEXT)] = "cv",
+    priors: Annotated[options.Priors, typer.Option(help=_PRIORS_TEXT)] = "empirical",
+    scale: Annotated[options.ScaleName | None, typer.Option(help=_SCALE_TEXT)] = None,
     test_size: Annotated[
         float, typer.Option(help="Share of rows held out to measure with.", min=0.01, max=0.99)
     ] = 0.25,
@@ -79,13 +75,7 @@ def fit(
     missing: options.MissingRows = "keep",
     na_values: options.NaValues = None,
     least_rows: Annotated[
-        int,
-        typer.Option(
-            "--drop-small-classes",
-            metavar="N",
-            help="Leave out rows of classes of fewer than N rows, copies not counted.",
-            min=1,
-        ),
+        int, typer.Option("--drop-small-classes", metavar="N", help=_LEAST_ROWS_TEXT, min=1)
     ] = 1,
     sep: options.Separator = None,
     decimal: options.Decimal = None,

@@ -220,18 +220,33 @@ def packed(file: IO[bytes], packing: str, mode: Literal["rb", "wb"]) -> Iterator
 
 @contextmanager
 def reading(file: TableFile) -> Iterator[None]:
-    """Say in one sentence why a file cannot be unpacked or read as text."""
+    """Say in one sentence why a file cannot be unpacked or read."""
+    import pyarrow as pa
+    from pandas.errors import EmptyDataError, ParserError
+    from python_calamine import CalamineError
+
     try:
         yield
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{file} is not {error.encoding} text (byte {error.object[error.start]:#04x}): {_remedy(file)}"
         ) from None
+    except EmptyDataError:
+        raise ValueError(f"{file} is empty.") from None
+    except ParserError as error:
+        reason = _reason(error).removeprefix("Error tokenizing data. C error: ")
+        raise ValueError(f"{file} is not a proper table: {reason}.") from None
     except (EOFError, lzma.LZMAError, zlib.error) as error:
-        reason = str(error).removesuffix(".")
-        raise ValueError(f"{file} cannot be unpacked, and may be cut short: {reason}.") from None
+        raise ValueError(f"{file} cannot be unpacked, and may be cut short: {_reason(error)}.") from None
+    except (CalamineError, pa.ArrowException) as error:
+        damage = "; it may be damaged, or be locked" if file.kind == "Excel" else ""
+        raise ValueError(f"{file} cannot be read as {file.kind}: {_reason(error)}{damage}.") from None
     except OSError as error:
         raise OSError(f"{file} cannot be read: {error.strerror or error}.") from None
+
+
+def _reason(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].removesuffix(".") or type(error).__name__
 
 
 # Text

@@ -86,8 +86,7 @@ ModelPath = Annotated[
 ]
 Separator = Annotated[str | None, _option("--sep", metavar="CHARACTER", text=_SEPARATOR_TEXT)]
 Decimal = Annotated[
-    Literal[".", ","] | None,
-    typer.Option("--decimal", help="Decimal mark of a text; found out by default."),
+    Literal[".", ","] | None, typer.Option("--decimal", help="Decimal mark of a text; found out by default.")
 ]
 Encoding = Annotated[str | None, _option("--encoding", metavar="NAME", text=_ENCODING_TEXT)]
 Target = Annotated[str, _option("--target", "-t", text="Column with the classes.")]

@@ -11,20 +11,30 @@ import typer
 
 from corral.cli import options
 from corral.cli.app import program
-from corral.cli.shared import (
-    STANDARD_STREAM,
-    check_different,
-    load_classifier,
-    naming_column,
-    note,
-    threads,
-)
+from corral.cli.shared import STANDARD_STREAM, check_different, load_classifier, naming_column, note, threads
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
     from corral.array_types import Floats
+
+
+_OUT_TEXT = "Table to write, in the format of its name, as TABLE; - is the standard output, as CSV."
+_SET_TEXT = (
+    "Also write which labels a row may have: sets that hold the right one with about this probability, such "
+    "as 0.9, in each class."
+)
+_COSTS_TEXT = (
+    "Also write the label of least expected cost. FILE is a table with the true classes in its first column "
+    "and the classes to decide for in its header."
+)
+_TYPICALITY_TEXT = (
+    "Whether to write how typical rows are, and which are novel. It takes about as long as the probabilities."
+)
+_FORMULAS_TEXT = (
+    "In a .csv or .tsv file, put an apostrophe before text that a spreadsheet may run as a formula."
+)
 
 
 @program.command(
@@ -35,60 +45,25 @@ def predict(
     model: options.ModelPath,
     table: options.TablePath,
     to: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="Table to write, in the format of its name, as TABLE; - is the standard output, as CSV.",
-            callback=options.output_or_stream,
-        ),
+        Path, options.output_option("--out", "-o", text=_OUT_TEXT, callback=options.output_or_stream)
     ],
     ids: options.Ids = None,
-    coverage: Annotated[
-        float | None,
-        typer.Option(
-            "--set",
-            metavar="COVERAGE",
-            help="Also write which labels a row may have: sets that hold the right one with about "
-            "this probability, such as 0.9, in each class.",
-        ),
-    ] = None,
+    coverage: Annotated[float | None, typer.Option("--set", metavar="COVERAGE", help=_SET_TEXT)] = None,
     costs: Annotated[
         Path | None,
-        typer.Option(
-            "--costs",
-            metavar="FILE",
-            help="Also write the label of least expected cost. FILE is a table with the true classes in its "
-            "first column and the classes to decide for in its header.",
-            callback=options.input_file,
-        ),
+        typer.Option("--costs", metavar="FILE", help=_COSTS_TEXT, callback=options.input_file),
     ] = None,
     reject_cost: Annotated[
         float | None,
         typer.Option("--reject-cost", metavar="COST", help="What it costs not to decide (with --costs)."),
     ] = None,
-    typicality: Annotated[
-        bool,
-        typer.Option(
-            "--typicality/--no-typicality",
-            help="Whether to write how typical rows are, and which are novel. It takes about as long "
-            "as the probabilities.",
-        ),
-    ] = True,
+    typicality: Annotated[bool, typer.Option("--typicality/--no-typicality", help=_TYPICALITY_TEXT)] = True,
     missing: options.MissingInNewRows = "keep",
     na_values: options.NaValues = None,
     sep: options.Separator = None,
     decimal: options.Decimal = None,
     encoding: options.Encoding = None,
-    quote_formulas: Annotated[
-        bool,
-        typer.Option(
-            "--quote-formulas",
-            help="In a .csv or .tsv file, put an apostrophe before text that a spreadsheet may run as a "
-            "formula.",
-        ),
-    ] = False,
+    quote_formulas: Annotated[bool, typer.Option("--quote-formulas", help=_FORMULAS_TEXT)] = False,
     jobs: options.Jobs = 1,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,

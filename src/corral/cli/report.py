@@ -10,18 +10,14 @@ import typer
 from corral.cli import options
 from corral.cli.app import program
 from corral.cli.sample_size import bounded_sizes, refuse_two_questions
-from corral.cli.shared import (
-    STANDARD_STREAM,
-    check_different,
-    load_classifier,
-    naming_column,
-    note,
-    threads,
-)
+from corral.cli.shared import STANDARD_STREAM, check_different, load_classifier, naming_column, note, threads
 
 if TYPE_CHECKING:
     from corral.evaluation.held_out import HeldOut
     from corral.planning import SampleSizes
+
+
+_OUT_TEXT = "Page to write, - for the standard output; by default beside MODEL."
 
 
 @program.command(
@@ -35,12 +31,8 @@ def report(
     target: options.OptionalTarget = None,
     to: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE.html",
-            help="Page to write, - for the standard output; by default beside MODEL.",
-            callback=options.output_or_stream,
+        options.output_option(
+            "--out", "-o", text=_OUT_TEXT, metavar="FILE.html", callback=options.output_or_stream
         ),
     ] = None,
     tolerance: Annotated[

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from corral.planning import LearningCurve, SampleSizes
 
 
+_TOLERANCE_TEXT = "Run algorithm 4 instead: largest acceptable bound on the excess error; it is loose."
+_INITIAL_SIZE_TEXT = "Rows of each class to start with; by default 30, or fewer of small classes."
+_ALLOCATION_TEXT = "How rows are shared out: as in the paper, which is the default, or at the least bound."
+
+
 @program.command(
     "sample-size",
     short_help="Estimate how many rows each class needs.",
@@ -28,19 +33,8 @@ def sample_size(
     table: options.TablePath,
     target: options.Target,
     goal: options.Goal = None,
-    tolerance: Annotated[
-        float | None,
-        typer.Option(
-            help="Run algorithm 4 instead: largest acceptable bound on the excess error; it is loose.",
-            min=1e-10,
-        ),
-    ] = None,
-    initial_size: Annotated[
-        int | None,
-        typer.Option(
-            help="Rows of each class to start with; by default 30, or fewer of small classes.", min=1
-        ),
-    ] = None,
+    tolerance: Annotated[float | None, typer.Option(help=_TOLERANCE_TEXT, min=1e-10)] = None,
+    initial_size: Annotated[int | None, typer.Option(help=_INITIAL_SIZE_TEXT, min=1)] = None,
     test_size: Annotated[
         int | None,
         typer.Option("--held-out", help="Test rows of each class; by default 50, or fewer.", min=1),
@@ -48,12 +42,7 @@ def sample_size(
     step: Annotated[
         int | None, typer.Option(help="Rows added in each step; by default 30, or one per class.", min=1)
     ] = None,
-    allocation: Annotated[
-        options.AllocationName | None,
-        typer.Option(
-            help="How rows are shared out: as in the paper, which is the default, or at the least bound."
-        ),
-    ] = None,
+    allocation: Annotated[options.AllocationName | None, typer.Option(help=_ALLOCATION_TEXT)] = None,
     ids: options.Ids = None,
     drop: options.Drop = None,
     group: options.Group = None,
@@ -83,12 +72,7 @@ def sample_size(
 
     out = Output(as_json, quiet)
     refuse_two_questions(tolerance, goal)
-    of_bound = {
-        "initial_size": initial_size,
-        "test_size": test_size,
-        "step": step,
-        "allocation": allocation,
-    }
+    of_bound = {"initial_size": initial_size, "test_size": test_size, "step": step, "allocation": allocation}
     given = {name: value for name, value in of_bound.items() if value is not None}
     if tolerance is None and given:
         raise ValueError(

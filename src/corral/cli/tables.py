@@ -10,7 +10,6 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -39,7 +38,7 @@ def open_table(
 ) -> TableFile:
     """Find out how a file is written and which columns it has; two of the same name are refused."""
     file = recognized(path, separator, decimal, encoding)
-    with _sentences(file), file.opened() as (stream, _):
+    with reading(file), file.opened() as (stream, _):
         if file.is_typed:
             opened = _open_arrow(file, stream)
             file.columns = [str(name) for name in getattr(opened, "schema_arrow", opened.schema).names]
@@ -82,7 +81,7 @@ def read_chunks(
     markers = {name: list(texts.get(name, [*MISSING, *na_values])) for name in wanted}
     start, size = 0, size or CHUNK
     read = _arrow_chunks if file.is_typed else _excel_chunks if file.kind == "Excel" else _csv_chunks
-    with _sentences(file), file.opened() as streams:
+    with reading(file), file.opened() as streams:
         for chunk, share in read(file, streams, markers, texts, size):
             if len(chunk):  # pandas gives an empty one for a table of names alone
                 chunk.index = range(start, start + len(chunk))
@@ -117,27 +116,6 @@ def missing_rows(table: pd.DataFrame) -> Bools:
     """Which rows lack a value in some column."""
     lacking: Bools = table.isna().to_numpy().any(axis=1)
     return lacking
-
-
-@contextmanager
-def _sentences(file: TableFile) -> Iterator[None]:
-    """Say in one sentence why a file cannot be read."""
-    import pyarrow as pa
-    from pandas.errors import EmptyDataError, ParserError
-    from python_calamine import CalamineError
-
-    try:
-        with reading(file):
-            yield
-    except EmptyDataError:
-        raise ValueError(f"{file} is empty.") from None
-    except ParserError as error:
-        reason = str(error).removeprefix("Error tokenizing data. C error: ").strip().removesuffix(".")
-        raise ValueError(f"{file} is not a proper table: {reason}.") from None
-    except (CalamineError, pa.ArrowException) as error:
-        reason = str(error).partition("\n")[0].removesuffix(".") or type(error).__name__
-        damage = "; it may be damaged, or be locked" if file.kind == "Excel" else ""
-        raise ValueError(f"{file} cannot be read as {file.kind}: {reason}{damage}.") from None
 
 
 def _csv_options(file: TableFile) -> dict[str, Any]:
