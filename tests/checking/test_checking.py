@@ -15,7 +15,6 @@ from corral.checking.giveaways import _accuracy_of_one
 from corral.checking.table import check_table
 from corral.checking.written_numbers import numbers_as_text
 from corral.cli.fit import note_if_useless
-from corral.cli.options import Priors
 from corral.datasets import (
     load_anuran,
     make_shifted_groups,
@@ -482,7 +481,23 @@ def test_fit_notes_findings(table):
 # Options of fit
 
 
-def test_small_classes_are_dropped_and_copies_do_not_make_them_large(planted, tmp_path):
+def test_small_classes_are_dropped(planted, tmp_path):
+    X, y = planted
+    y[:3], y[3] = "rare", "rarer"
+    X.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo", "--json")
+    result = run(*fit, "--drop-small-classes", 4)
+    assert json.loads(result.stdout)["rows"] == 296
+    assert "rare" not in json.loads(result.stdout)["rows_by_class"]
+    assert json.loads(result.stderr.splitlines()[0])["note"] == (
+        "left out 4 of 300 rows, which are of classes of fewer than 4 rows, copies not counted: 'rare' (3), "
+        "'rarer' (1); training rows are counted without them."
+    )
+    said = refused(*fit, "--drop-small-classes", 40)
+    assert said == "--drop-small-classes 40 would leave 0 of 12 classes, and two are needed."
+
+
+def test_copies_do_not_make_a_class_large(planted, tmp_path):
     X, y = planted
     y[:3] = "rare", "rare", "rarer"
     X.assign(y=y).iloc[[*range(len(X)), 0, 2]].to_csv(tmp_path / "t.csv", index=False)
@@ -492,16 +507,12 @@ def test_small_classes_are_dropped_and_copies_do_not_make_them_large(planted, tm
         "classes out by --drop-small-classes 2."
     )
     assert refused(*fit, "--cv", 4).endswith("by --drop-small-classes 4.")
-    result = run(*fit, "--drop-small-classes", 3)
-    assert json.loads(result.stdout)["rows"] == 297
-    assert "rare" not in json.loads(result.stdout)["rows_by_class"]
-    why, end = "which are of classes of fewer than 3 rows", "training rows are counted without them."
-    assert [json.loads(line)["note"] for line in result.stderr.splitlines()[:2]] == [
-        f"left out 2 of 302 rows, {why}: 'rarer' (2); {end}",
-        f"left out 3 of 300 rows, {why}: 'rare' (2, 3 with copies); {end}",
-    ]
-    said = refused(*fit, "--drop-small-classes", 40)
-    assert said == "--drop-small-classes 40 would leave 0 of 12 classes, and two are needed."
+    result = run(*fit, "--drop-small-classes", 2)
+    assert json.loads(result.stdout)["rows"] == 300
+    assert json.loads(result.stderr.splitlines()[0])["note"] == (
+        "left out 2 of 302 rows, which are of classes of fewer than 2 rows, copies not counted: 'rarer' (1); "
+        "training rows are counted without them."
+    )
 
 
 def test_rows_of_small_classes_need_not_be_sound(planted, tmp_path):
@@ -559,10 +570,10 @@ def test_a_model_below_the_most_frequent_class_is_told_of(tmp_path):
 @pytest.mark.parametrize(
     ("name", "priors", "advice"),
     [
-        ("RodeoClassifier", Priors.empirical, "do not rely on its labels, and try --estimator cv"),
-        ("LSPClassifier", Priors.empirical, "do not rely on its labels, and try --estimator cv"),
-        ("CorralClassifier", Priors.empirical, "these variables may not tell the classes apart"),
-        ("CorralClassifier", Priors.uniform, "so look at the accuracy of each"),
+        ("RodeoClassifier", "empirical", "do not rely on its labels, and try --estimator cv"),
+        ("LSPClassifier", "empirical", "do not rely on its labels, and try --estimator cv"),
+        ("CorralClassifier", "empirical", "these variables may not tell the classes apart"),
+        ("CorralClassifier", "uniform", "so look at the accuracy of each"),
     ],
 )
 def test_advice_on_a_model_below_the_most_frequent_class(name, priors, advice):

@@ -22,8 +22,7 @@ from typer.testing import CliRunner
 import corral.cli.tables
 from corral import RodeoClassifier, load_model, save_model
 from corral.cli import app
-from corral.cli.formats import as_table_file, open_table
-from corral.cli.tables import read_table
+from corral.cli.tables import open_table, read_table
 from corral.cli.writing import write_table
 from support.cli import refused, run
 
@@ -50,7 +49,7 @@ def read(path, **given):
     """The table, and what is told of how it is written."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        table = read_table(open_table(path, **given), NUMBERS, as_text=["y"], verbatim=["id"])
+        table = read_table(open_table(path, **given), NUMBERS, {"y": [""], "id": []})
     return table, [str(each.message).removeprefix(f"{path} ") for each in told]
 
 
@@ -102,7 +101,7 @@ def test_others_read_what_is_written(frame, tmp_path):
     )
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|", " "])
 @pytest.mark.parametrize("decimal", [".", ","])
 def test_how_a_text_is_written_is_found_out(encoding, separator, decimal, frame, tmp_path):
@@ -138,7 +137,9 @@ def test_how_a_text_is_written_is_found_out(encoding, separator, decimal, frame,
 )
 def test_separators_and_decimals(text, separator, decimal, tmp_path):
     (tmp_path / "t.csv").write_text(text)
-    found = as_table_file(tmp_path / "t.csv").dialect
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = open_table(tmp_path / "t.csv")
     assert (found.separator, found.decimal) == (separator, decimal)
 
 
@@ -150,7 +151,9 @@ def test_a_spreadsheet_of_a_european_desk(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("desk") / "t.csv"
     frame = pd.DataFrame(rows, columns=["Größe", "Zahl", "Klasse"])
     path.write_bytes(frame.to_csv(index=False, sep=";", decimal=",").encode("cp1252"))
-    found = read_table(path, ["Größe", "Zahl"], verbatim=["Klasse"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = read_table(open_table(path), ["Größe", "Zahl"], {"Klasse": []})
     assert found["Größe"].tolist() == frame["Größe"].tolist()
     assert found["Klasse"].tolist() == frame["Klasse"].tolist()
 
@@ -158,32 +161,22 @@ def test_a_spreadsheet_of_a_european_desk(tmp_path_factory, rows):
 def test_a_strange_letter_far_below(tmp_path):
     text = "a,y\n" + "1,u\n" * 400_000
     (tmp_path / "t.csv").write_bytes(text.encode() + "2,ü\n".encode("cp1252"))
-    assert as_table_file(tmp_path / "t.csv").dialect.encoding == "cp1252"
+    with pytest.warns(UserWarning, match=r"is read with encoding cp1252\."):
+        assert open_table(tmp_path / "t.csv").encoding == "cp1252"
     (tmp_path / "t.csv").write_bytes(text.encode() + "2,ü\n".encode())
-    assert as_table_file(tmp_path / "t.csv").dialect.encoding == "utf-8-sig"
+    assert open_table(tmp_path / "t.csv").encoding == "utf-8-sig"
 
 
 @pytest.mark.parametrize(
     ("name", "out"), [("t.csv.gz", "o.csv.gz"), ("t.xlsx", "o.xlsx"), ("t.feather", "o.tsv.zst")]
 )
-def test_predict_is_run_again_in_any_format(name, out, model, frame, tmp_path, monkeypatch):
+def test_predict_in_any_format(name, out, model, frame, tmp_path, monkeypatch):
     monkeypatch.setattr(corral.cli.tables, "CHUNK", 40)
     write_table(tmp_path / name, frame)
     command = ("predict", model, tmp_path / name, "--id", "id", "--out", tmp_path / out)
-    assess = RodeoClassifier.assess
-
-    def stopped(self, X):
-        if X.index[0] == 40:
-            raise KeyboardInterrupt
-        return assess(self, X)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RodeoClassifier, "assess", stopped)
-        run(*command, code=130)
-    assert [path.name for path in tmp_path.iterdir()] == [name]
     run(*command)
     expected = load_model(model).predict_proba(frame[NUMBERS])
-    found = read_table(tmp_path / out, ["p_b"], as_text=["label"], verbatim=["id"])
+    found = read_table(open_table(tmp_path / out), ["p_b"], {"id": []})
     assert_allclose(found["p_b"], expected[:, 1], rtol=1e-12)
     assert found["id"].tolist() == frame["id"].tolist()
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, out])
@@ -290,7 +283,7 @@ def test_faults_of_standard_streams(model):
     assert said(b"", *predict) == "the standard input is empty."
     assert said(b"a,b\n1,2\n", *predict).startswith("the standard input has no column 'L")
     assert said(b"a,y\n1,u\n2,v\n3,u\n4,v\nx,v\n", "fit", "-", "-t", "y").startswith(
-        "the standard input: column 'a' is not num"
+        "the standard input: column 'a' would be num"
     )
     no_file = "the standard output takes the tables of predict and the pages of report: name a file."
     assert said(b"a,y\n1,u\n", "fit", "-", "-t", "y", "--model", "-") == no_file
@@ -320,7 +313,6 @@ def test_pipes_of_a_shell(model, frame):
     ("options", "sentence"),
     [
         (("--sep", "xx"), "--sep must be one character, 'tab' or 'space', got 'xx'."),
-        (("--decimal", "x"), "--decimal must be ',' or '.', got 'x'."),
         (
             ("--encoding", "klingon"),
             "--encoding: there is no encoding 'klingon'; utf-8, utf-16, cp1252 and latin-1 are some.",
@@ -345,21 +337,6 @@ def test_text_has_options_and_other_files_have_none(frame, tmp_path):
     result = run("fit", tmp_path / "t.csv", "-t", "y", "--json", *options)
     assert json.loads(result.stdout)["variables"] == NUMBERS
     assert "is read with" not in result.stderr
-
-
-@pytest.mark.parametrize(("separator", "mark"), [(";", ","), (";", "."), (",", ".")])
-def test_marks_that_may_be_of_thousands(separator, mark, tmp_path):
-    path = tmp_path / "desk.csv"
-    rows = [
-        separator.join([f"2{mark}{i:03}" if i % 2 else str(900 + i), str(i % 7), "low" if i % 2 else "high"])
-        for i in range(60)
-    ]
-    path.write_text("\n".join([separator.join("xyk"), *rows]))
-    told = f"column 'x': '2{mark}001' is read as a decimal number; if the mark is one of thousands, as '900' "
-    check = ["check", str(path), "--target", "k"]
-    assert told in CliRunner().invoke(app, check).output
-    path.write_text("\n".join([separator.join("xyk"), *rows, separator.join([f"0{mark}5", "1", "low"])]))
-    assert "thousands" not in CliRunner().invoke(app, check).output
 
 
 def test_points_that_mark_thousands(tmp_path):

@@ -73,9 +73,7 @@ FILES = ["t.csv", "t.tsv", "comma.csv", "t.parquet", "t.feather", "t.xlsx"]
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_format_gives_the_model_that_python_fits(name, folder, frame, fitted, tmp_path):
-    # Of yes, no and gaps in a spreadsheet pandas makes 1, 0 and gaps.
-    options = ("--categorical", "smokes") if name == "t.xlsx" else ()
-    found = json.loads(fit(folder / name, "--model", tmp_path / "m.corral", *options).stdout)
+    found = json.loads(fit(folder / name, "--model", tmp_path / "m.corral").stdout)
     assert found["levels"] == {"colour": 3, "ward": 2, "smokes": 2}
     assert found["gaps"] == {"a": 4, "colour": 5, "ward": 6, "smokes": 7}
     loaded = load_model(tmp_path / "m.corral")
@@ -127,7 +125,10 @@ def test_text_where_the_model_has_numbers_is_refused(folder, frame, tmp_path):
     new = frame.astype(object)
     new.loc[7, "a"] = "12,5x"
     new.to_csv(tmp_path / "n.csv", index=False)
-    said = f"{tmp_path / 'n.csv'}: column 'a' is not numeric: row 7 holds '12,5x'."
+    said = (
+        f"{tmp_path / 'n.csv'}: column 'a' is not numeric: row 7 holds '12,5x'; mend it, or say --na-values "
+    )
+    said += "if it stands for a missing value."
     to = tmp_path / "o.csv"
     assert refused("predict", folder / "m.corral", tmp_path / "n.csv", "--out", to) == said
     assert refused("report", folder / "m.corral", tmp_path / "n.csv", "--out", tmp_path / "o.html") == said

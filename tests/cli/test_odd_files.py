@@ -50,21 +50,19 @@ SUFFIXES = (
     "packed: .csv.gz, .csv.bz2, .csv.xz, .csv.zst."
 )
 READABLE = SUFFIXES.replace(".xlsx", ".xlsx, .xls, .xlsb, .ods")
+NO_TEXT = "{} is no text, or needs --encoding: it holds the byte 0x00."
 NO_EXCEL = "{} cannot be read as Excel: Cannot detect file format; it may be damaged, or be locked."
-LEAVE_OUT = (
-    "leave it out by --id if it names rows, by --drop, or all such columns by --numeric-only, or say "
-    "--categorical 'a' if its values are levels"
-)
+OTHERWISE = "; or leave the column out by --drop, or make levels of its values by --categorical."
 
-# Name of the file, what is in it, and the sentence; '...' stands for words of other packages.
+# Name of the file, unless t.csv, what is in it, and the sentence; '...' stands for words of other packages.
 REFUSED = {
-    "an empty file": ("t.csv", "", "{} is empty."),
-    "empty lines": ("t.csv", "\n\n\n", "{} is empty."),
-    "names alone": ("t.csv", "a,b,y\n", "{} has no rows."),
-    "no such file": ("t.csv", None, "there is no file {}."),
+    "an empty file": ("", "{} is empty."),
+    "empty lines": ("\n\n\n", "{} is empty."),
+    "names alone": ("a,b,y\n", "{} has no rows."),
+    "no such file": (None, "there is no file {}."),
     "no table by its name": ("t.dat", text(), "{} " + READABLE),
     "packed Parquet": ("t.parquet.gz", gzip.compress(parquet()), "{} " + READABLE),
-    "a locked spreadsheet": ("t.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), NO_EXCEL),
+    "a locked spreadsheet": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), NO_EXCEL),
     "text called a spreadsheet": ("t.xlsx", text(), NO_EXCEL),
     "text called an old spreadsheet": ("t.xls", text(), NO_EXCEL),
     "half a spreadsheet": ("t.xlsx", excel(rows())[:900], NO_EXCEL),
@@ -75,21 +73,19 @@ REFUSED = {
     "half a packed file": (
         "t.csv.gz",
         gzip.compress(text().encode())[:200],
-        "{} cannot be unpacked, and may be cut short: Compressed file ended before the end-of-stream "
-        "marker was "
-        "reached.",
+        "{} cannot be unpacked, and may be cut short: Compressed file ended before the end-of-stream marker "
+        "was reached.",
     ),
     "a packed file of nothing": ("t.csv.gz", gzip.compress(b""), "{} is empty."),
-    "zeros": ("t.csv", bytes(300), "{} is no text: it holds the byte 0x00."),
-    "a zero in text": ("t.csv", text().replace("u", "\0", 1), "{} is no text: it holds the byte 0x00."),
+    "zeros": (bytes(300), NO_TEXT),
+    "a zero in text": (text().replace("u", "\0", 1), NO_TEXT),
+    "UTF-16 without a mark of its byte order": (text().encode("utf-16-le"), NO_TEXT),
     "broken UTF-8": (
-        "t.csv",
         text().replace("u", "ü").encode() + b"1,2,\xfc\n",
         "{} is neither UTF-8 nor Windows-1252 text (byte 0xfc): ...say by --encoding in what it is written, "
         "or save it as UTF-8.",
     ),
     "Japanese": (
-        "t.csv",
         text(rows().replace({"u": "\u5c71\u7530\u3001\u3055\u3093", "v": "\u6771\u4eac\u90fd"})).encode(
             "cp932"
         ),
@@ -97,118 +93,87 @@ REFUSED = {
         "it is written, or save it as UTF-8.",
     ),
     "an open quote": (
-        "t.csv",
         text() + '1,2,"u\n3,4,v\n',
         "{} is not a proper table: EOF inside string starting at row 41.",
     ),
     "a row that is too long": (
-        "t.csv",
         text() + "1,2,u,4\n",
         "{} is not a proper table: Expected 3 fields in line 42, saw 4.",
     ),
     "one name too few": (
-        "t.csv",
         "a,y\n" + text().partition("\n")[2],
         "{} is not a proper table: rows have more fields than there are names.",
     ),
     "a title above the names": (
-        "t.csv",
         "Measurements of May\n" + text(),
         "{} has no column 'y'; it has 'Measurements of May'.",
     ),
     "two columns of one name": (
-        "t.csv",
         text().replace("a,b", "a,a", 1),
         "{} has the column 'a' twice: give every column a name of its own.",
     ),
     "a column without a name": (
-        "t.csv",
         rows().to_csv(),
         "{} has a column without a name: name it, or leave it out by --drop 'Unnamed: 0'.",
     ),
-    "a target in capitals": (
-        "t.csv",
-        text().replace("b,y", "b,Y", 1),
-        "{} has no column 'y'; did you mean 'Y'?",
-    ),
-    "a target with a space": (
-        "t.csv",
-        text().replace("b,y", "b, y", 1),
-        "{} has no column 'y'; did you mean ' y'?",
-    ),
-    "no target": (
-        "t.csv",
-        text().replace("b,y", "b,kind", 1),
-        "{} has no column 'y'; it has 'a', 'b', 'kind'.",
-    ),
-    "an empty target": ("t.csv", text(rows().assign(y="")), "{}: the target 'y' is empty in all rows."),
+    "a target in capitals": (text().replace("b,y", "b,Y", 1), "{} has no column 'y'; did you mean 'Y'?"),
+    "a target with a space": (text().replace("b,y", "b, y", 1), "{} has no column 'y'; did you mean ' y'?"),
+    "no target": (text().replace("b,y", "b,kind", 1), "{} has no column 'y'; it has 'a', 'b', 'kind'."),
+    "an empty target": (text(rows().assign(y="")), "{}: the target 'y' is empty in all rows."),
     "gaps in the target": (
-        "t.csv",
         with_cells("y", {3: "", 5: ""}),
-        "{}: the target 'y' is missing in 2 rows, the first of them row 3: fill it in, or leave such "
-        "rows out by "
-        "--missing drop-unlabelled.",
+        "{}: the target 'y' is missing in 2 rows, the first of them row 3: fill it in, or leave such rows "
+        "out by --missing drop-unlabelled.",
     ),
     "one class": (
-        "t.csv",
         text(rows().assign(y="u")),
         "the target must hold at least two classes, got one class: 'u'.",
     ),
     "a class of one row": (
-        "t.csv",
         with_cells("y", {3: "w"}),
         "class 'w' has 1 row, fewer than the 2 needed to hold some out; leave such classes out by "
         "--drop-small-classes 2.",
     ),
     "a target of measurements": (
-        "t.csv",
         text(rows().assign(y=rows()["a"] * 1.7)),
         "the target has {n} different values in 40 rows: these are no classes.",
     ),
-    "the target alone": ("t.csv", text(rows()[["y"]]), "{} has no variables beside the target."),
-    "empty variables": (
-        "t.csv",
-        text(rows().assign(a="", b="NA")),
-        "{} has no variables beside the target.",
+    "too few rows to hold some out": (
+        "a,y\n1,u\n2,v\n3,u\n4,v\n",
+        "a share of 0.25 held out is 1 of 4 rows; both parts need a row of each of the 2 classes.",
     ),
+    "the target alone": (text(rows()[["y"]]), "{} has no variables beside the target."),
+    "empty variables": (text(rows().assign(a="", b="NA")), "{} has no variables beside the target."),
     "one bad cell": (
-        "t.csv",
         with_cells("a", {17: "1.2.3"}),
-        "{}: column 'a' is not numeric: row 17 holds '1.2.3'; mend the cell, or say --na-values '1.2.3' "
-        "if it stands for a missing value; otherwise " + LEAVE_OUT + ".",
+        "{}: column 'a' would be numeric, but row 17 holds '1.2.3': mend it, or say that '1.2.3' stands for "
+        "a missing value (--na-values 1.2.3)" + OTHERWISE,
     ),
     "two bad cells": (
-        "t.csv",
         with_cells("a", {17: "1.2.3", 20: "4..5"}),
-        "{}: column 'a' is not numeric: row 17 holds '1.2.3'; mend the 2 cells that hold no numbers, or say "
-        "--na-values for each text that stands for a missing value; otherwise " + LEAVE_OUT + ".",
+        "{}: column 'a' would be numeric, but row 17 holds '1.2.3', and 1 more rows do not hold numbers "
+        "either: mend them (--na-values)" + OTHERWISE,
     ),
     "question marks": (
-        "t.csv",
         with_cells("a", {17: "?", 20: "?"}),
-        "{}: column 'a' is not numeric: row 17 holds '?'; mend the 2 cells that hold it, or say "
-        "--na-values '?' if it stands for a missing value; otherwise " + LEAVE_OUT + ".",
+        "{}: column 'a' would be numeric, but row 17 holds '?', and 1 more rows do not hold numbers either: "
+        "mend it, or say that '?' stands for a missing value (--na-values '?')" + OTHERWISE,
     ),
     "one decimal comma": (
-        "t.csv",
         with_cells("a", {17: "1,5"}),
-        "{}: column 'a' is not numeric: row 17 holds '1,5'; if the comma is a decimal one, say --decimal "
-        "','; if "
-        "it marks thousands, take it out.",
+        "{}: column 'a' would be numeric, but row 17 holds '1,5': mend it, or say that '1,5' stands for a "
+        "missing value (--na-values 1,5)" + OTHERWISE,
     ),
     "thousands": (
-        "t.csv",
-        with_cells("a", dict.fromkeys(range(N), "1,234")),
-        "{}: column 'a' is not numeric: row 0 holds '1,234'; if the comma is a decimal one, say "
-        "--decimal ','; if "
-        "it marks thousands, take it out.",
+        with_cells("a", {row: f"{row + 1},234" for row in range(N)}),
+        "{}: column 'a' holds numbers with a comma, such as '1,234' in row 0, which makes text of them: "
+        "take the comma out if it marks thousands, or say that it is a decimal one (--decimal ',').",
     ),
-    "infinity": ("t.csv", with_cells("b", {2: "inf"}), "{}: column 'b' holds an infinite value in row 2."),
+    "infinity": (with_cells("b", {2: "inf"}), "{}: column 'b' holds an infinite value in row 2."),
     "integers that are one float": (
-        "t.csv",
         text(rows().assign(a=np.arange(90071992547409930, 90071992547409930 + N))),
         "{}: column 'a' holds the integers 90071992547409930 and 90071992547409931, which are one number as "
-        "floats: leave it out by --id if it names rows, or by --drop, or make levels of it by --categorical.",
+        "floats: leave it out by --drop, or make levels of it by --categorical.",
     ),
 }
 
@@ -222,8 +187,8 @@ def answer(folder, name, content, *options, code):
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused_in_one_sentence(case, tmp_path):
-    name, content, sentence = REFUSED[case]
-    path, result = answer(tmp_path, name, content, code=2)
+    *name, content, sentence = REFUSED[case]
+    path, result = answer(tmp_path, *(name or ["t.csv"]), content, code=2)
     assert result.stdout == ""
     said = json.loads(result.stderr.splitlines()[-1])["error"]
     n = (rows()["a"] * 1.7).nunique()
@@ -235,15 +200,13 @@ def test_refused_in_one_sentence(case, tmp_path):
 
 desk = text(rows().rename(columns={"a": "Größe"}), sep=";", decimal=",")
 
-# Name of the file, what is in it, options, and the notes; all have forty rows and two variables.
+# Name of the file, if it is not t.csv, what is in it, and the notes; all have forty rows and two variables.
 READ = {
     "a European spreadsheet": (
-        "t.csv",
         desk.replace("\n", "\r\n").encode("cp1252"),
         "{} is read with separator ';', decimal comma, encoding cp1252.",
     ),
     "the same with a mark of its byte order": (
-        "t.csv",
         desk.encode("utf-8-sig"),
         "{} is read with separator ';', decimal comma.",
     ),
@@ -253,74 +216,64 @@ READ = {
         "{} is read with encoding utf-16.",
     ),
     "a first line that names the separator": (
-        "t.csv",
         "sep=;\r\n" + desk,
         "{} is read with separator ';', decimal comma.",
     ),
-    "tabs in a .csv file": ("t.csv", text(sep="\t"), "{} is read with separator '\\t'."),
+    "tabs in a .csv file": (text(sep="\t"), "{} is read with separator '\\t'."),
     "commas in a .tsv file": ("t.tsv", text(), "{} is read with separator ','."),
     "semicolons": ("t.txt", text(sep=";"), "{} is read with separator ';'."),
     "columns of spaces": ("t.txt", rows().to_string(index=False), "{} is read with separator ' '."),
     "a packed file": ("t.csv.gz", gzip.compress(text().encode()), None),
-    "a packed file that has lost its suffix": ("t.csv", bz2.compress(text().encode()), None),
+    "a packed file that has lost its suffix": (bz2.compress(text().encode()), None),
     "a text that is not packed": ("t.csv.gz", text(), None),
     "a spreadsheet": ("t.xlsx", excel(rows()), None),
-    "a spreadsheet called .csv": ("t.csv", excel(rows()), None),
-    "Parquet called .csv": ("t.csv", parquet(), None),
-    "lines of an old Mac": ("t.csv", text().replace("\n", "\r"), None),
-    "empty lines between rows": ("t.csv", text().replace("\n", "\n\n"), None),
-    "spaces around numbers": ("t.csv", text().replace(",", " , ").replace("a , b , y", "a,b,y"), None),
-    "a name with the separator in it": ("t.csv", text(rows().rename(columns={"a": "length, cm"})), None),
+    "a spreadsheet called .csv": (excel(rows()), None),
+    "Parquet called .csv": (parquet(), None),
+    "lines of an old Mac": (text().replace("\n", "\r"), None),
+    "empty lines between rows": (text().replace("\n", "\n\n"), None),
+    "spaces around numbers": (text().replace(",", " , ").replace("a , b , y", "a,b,y"), None),
+    "a name with the separator in it": (text(rows().rename(columns={"a": "length, cm"})), None),
     "numbers of rows without a name, as R writes them": (
-        "t.csv",
         text(rows().set_axis(range(1, N + 1)).reset_index()).replace("index,", "", 1),
         "{} has one name less than columns, as R writes it: the first column is left out.",
     ),
     "names of rows without a name, as R writes them": (
         "t.txt",
         text(rows().set_axis([f"r{i}" for i in range(N)]).reset_index(), sep=" ").replace("index ", "", 1),
-        "{} is read with separator ' '.|{} has one name less than columns, as R writes it: the first "
-        "column is "
-        "left out.",
+        "{} is read with separator ' '.|{} has one name less than columns, as R writes it: the first column "
+        "is left out.",
     ),
     "a separator at the end of each row": (
-        "t.csv",
         text().replace("\n", ",\n"),
         "left out column 'Unnamed: 3', which has no name and is empty.",
     ),
     "a label in two cases": (
-        "t.csv",
         with_cells("y", dict.fromkeys(range(10), "U")),
-        "labels that differ only by case, by spaces around them or in how a number is written are classes of "
-        "their own: ('U', 'u'): write each class in one way.",
+        "labels that differ only by case, by spaces around them or in how a number is written are classes "
+        "of their own: ('U', 'u'): write each class in one way.",
     ),
     "a label like a missing value": (
-        "t.csv",
         with_cells("y", dict.fromkeys(range(20), "None")),
         "the label 'None', in 20 of 40 rows, counts as a class; if it stands for a missing value, say so by "
         "--na-values 'None'.",
     ),
     "-999": (
-        "t.csv",
         with_cells("b", {3: -999, 30: -999}),
-        "column 'b' holds -999 in 2 rows and nothing else below -2.56: say that -999 stands for a "
-        "missing value "
-        "(--na-values -999).",
+        "column 'b' holds -999 in 2 rows and nothing else below -2.56: say that -999 stands for a missing "
+        "value (--na-values -999).",
     ),
     "few rows of a class": (
-        "t.csv",
         with_cells("y", dict.fromkeys(range(4), "w")),
-        "fewer than 10 rows have the class 'w' (4), so that the accuracy of a class of 4 is known to "
-        "within 0.49 "
-        "at best: collect more rows, or leave such classes out (--drop-small-classes 10).",
+        "fewer than 10 rows have the class 'w' (4), so that the accuracy of a class of 4 is known to within "
+        "0.49 at best: collect more rows, or leave such classes out (--drop-small-classes 10).",
     ),
 }
 
 
 @pytest.mark.parametrize("case", READ)
 def test_read_as_it_is_meant(case, tmp_path):
-    name, content, note = READ[case]
-    path, result = answer(tmp_path, name, content, code=0)
+    *name, content, note = READ[case]
+    path, result = answer(tmp_path, *(name or ["t.csv"]), content, code=0)
     found = json.loads(result.stdout)
     assert (found["rows"], len(found["variables"])) == (N, 2)
     notes = [json.loads(line)["note"] for line in result.stderr.splitlines()]
@@ -331,107 +284,82 @@ def sexes(*odd):
     return text(rows().assign(sex=[*odd, *["m", "f"] * N][:N]))
 
 
-# What is in the table, options, how many levels and gaps there are by column, and the notes.
+def taken(content, *options, levels=None, gaps=None, note=""):
+    """What is in the table, options, how many levels and gaps there are by column, and the note."""
+    return content, options, levels or {}, gaps or {}, note
+
+
 TAKEN = {
-    "words": (sexes(), (), {"sex": 2}, {}, ""),
-    "words and gaps": (sexes("", "NA", "null", "?"), ("--na-values", "?"), {"sex": 2}, {"sex": 4}, ""),
-    "gaps": (with_cells("b", {2: "", 7: "NA"}), (), {}, {"b": 2}, ""),
-    "yes and no": (text(rows().assign(c=[True, False] * (N // 2))), (), {"c": 2}, {}, ""),
-    "yes, no and gaps": (
-        text(rows().assign(c=["TRUE", "false", "", "True"] * (N // 4))),
-        (),
-        {"c": 2},
-        {"c": 10},
-        "",
+    "words": taken(sexes(), levels={"sex": 2}),
+    "words and gaps": taken(
+        sexes("", "NA", "null", "?"), "--na-values", "?", levels={"sex": 2}, gaps={"sex": 4}
     ),
-    "codes": (
+    "gaps": taken(with_cells("b", {2: "", 7: "NA"}), gaps={"b": 2}),
+    "yes and no": taken(text(rows().assign(c=[True, False] * (N // 2))), levels={"c": 2}),
+    "yes, no and gaps": taken(
+        text(rows().assign(c=["TRUE", "false", "", "True"] * (N // 4))), levels={"c": 2}, gaps={"c": 10}
+    ),
+    "codes": taken(
         text(rows().assign(c=["01", "1"] * (N // 2))),
-        ("--categorical", "c"),
-        {"c": 2},
-        {},
-        "levels of column 'c' that differ only by case, by spaces around them or in how a number is written "
-        "are levels of their own: ('01', '1'): write each level in one way.",
+        "--categorical",
+        "c",
+        levels={"c": 2},
+        note="levels of column 'c' that differ only by case, by spaces around them or in how a number is "
+        "written are levels of their own: ('01', '1'): write each level in one way.",
     ),
-    "codes in one class": (
-        text(rows().assign(c=[3] * 10 + [4] * 30)),
-        ("--categorical", "c"),
-        {"c": 2},
-        {},
-        "",
+    "codes in one class": taken(
+        text(rows().assign(c=[3] * 10 + [4] * 30)), "--categorical", "c", levels={"c": 2}
     ),
-    "a slip that is meant": (
+    "a slip that is meant": taken(
         with_cells("a", {17: "1.2.3"}),
-        ("--categorical", "a"),
-        {"a": 38},
-        {},
-        "column 'a' holds 38 different texts in 40 rows, so that most of a new table's will be unknown: "
-        "leave it out, or make a few levels of them (--drop a).",
+        "--categorical",
+        "a",
+        levels={"a": 38},
+        note="column 'a' holds 38 different texts in 40 rows, so that most of a new table's will be "
+        "unknown: leave it out, or make a few levels of them (--drop a).",
     ),
-    "a slip that stands for nothing": (
-        with_cells("a", {17: "1.2.3"}),
-        ("--na-values", "1.2.3"),
-        {},
-        {"a": 1},
-        "",
+    "a slip that stands for nothing": taken(
+        with_cells("a", {17: "1.2.3"}), "--na-values", "1.2.3", gaps={"a": 1}
     ),
-    "text in a third of the rows": (
+    "text in a third of the rows": taken(
         text(rows().assign(c=["1", "2", "3+", "4"] * (N // 4))),
-        (),
-        {"c": 4},
-        {},
-        "column 'c' holds text in 10 of 40 rows, such as '3+', and numbers in others: all of them count as "
-        "levels.",
+        levels={"c": 4},
+        note="column 'c' holds text in 10 of 40 rows, such as '3+', and numbers in others: all of them "
+        "count as levels.",
     ),
-    "dates": (
+    "dates": taken(
         text(rows().assign(day=pd.date_range("2020-01-01", periods=N))),
-        (),
-        {"day": N},
-        {},
-        "column 'day' holds another text in every row, as names of rows do: say that it names rows, or leave "
-        "it out (--id day).",
+        levels={"day": N},
+        note="column 'day' holds another text in every row, as names of rows do: say that it names rows, or "
+        "leave it out (--id day).",
     ),
-    "per cent": (
+    "per cent": taken(
         text(rows().assign(c="5%")),
-        (),
-        {"c": 1},
-        {},
-        "column 'c' holds '5%' in every row, which tells nothing: leave it out (--drop c).",
+        levels={"c": 1},
+        note="column 'c' holds '5%' in every row, which tells nothing: leave it out (--drop c).",
     ),
-    "levels in two cases": (
+    "levels in two cases": taken(
         sexes("M"),
-        (),
-        {"sex": 3},
-        {},
-        "levels of column 'sex' that differ only by case, by spaces around them or in how a number is "
+        levels={"sex": 3},
+        note="levels of column 'sex' that differ only by case, by spaces around them or in how a number is "
         "written are levels of their own: ('M', 'm'): write each level in one way.",
     ),
-    "an empty column": (
-        text(rows().assign(c="", d="NA")),
-        (),
-        {},
-        {},
-        "left out, because empty in all rows: 'c', 'd'",
+    "an empty column": taken(
+        text(rows().assign(c="", d="NA")), note="left out, because empty in all rows: 'c', 'd'"
     ),
-    "one level": (
+    "one level": taken(
         text(rows().assign(c="x")),
-        (),
-        {"c": 1},
-        {},
-        "column 'c' holds 'x' in every row, which tells nothing: leave it out (--drop c).",
+        levels={"c": 1},
+        note="column 'c' holds 'x' in every row, which tells nothing: leave it out (--drop c).",
     ),
-    "a row of gaps": (
-        text(rows().assign(a=rows()["a"].drop(4), b=rows()["b"].drop(4))),
-        (),
-        {},
-        {"a": 1, "b": 1},
-        "",
+    "a row of gaps": taken(
+        text(rows().assign(a=rows()["a"].drop(4), b=rows()["b"].drop(4))), gaps={"a": 1, "b": 1}
     ),
-    "rows without a class": (
+    "rows without a class": taken(
         with_cells("y", {3: "", 5: ""}),
-        ("--missing", "drop-unlabelled"),
-        {},
-        {},
-        "left out 2 of 40 rows, which have no class; training rows are counted without them.",
+        "--missing",
+        "drop-unlabelled",
+        note="left out 2 of 40 rows, which have no class; training rows are counted without them.",
     ),
 }
 
@@ -496,13 +424,13 @@ OPTIONS = {
     "words for a classifier of numbers": (
         sexes(),
         ("--estimator", "lspc"),
-        "{}: column 'sex' is not numeric: row 0 holds 'm'; leave it out by --id if it names rows, by --drop, "
-        "or all such columns by --numeric-only.",
+        "{}: column 'sex' holds text, such as 'm', where only numbers are taken: leave it out by --drop, or "
+        "all such columns by --numeric-only.",
     ),
     "gaps for a classifier of numbers": (
         with_cells("b", {2: "", 7: "NA"}),
         ("--estimator", "lspc"),
-        "{}: column 'b' has 2 missing values, the first in row 2: fill them in, or leave such rows out by "
+        "{}: column 'b' lacks 2 of 40 values, the first in row 2: fill them in, or leave such rows out by "
         "--missing drop-rows.",
     ),
     "groups for a classifier of rows": (
@@ -540,12 +468,11 @@ def test_options_that_do_not_fit_the_file(case, tmp_path):
         (text(rows()[["a"]]), "o.csv", "{t} has no column 'b'."),
         (text(), "o.docx", "{o} " + SUFFIXES),
         (text(), "none/o.csv", "there is no folder {folder} to write o.csv to."),
-        (with_cells("a", {17: "x"}), "o.csv", "{t}: column 'a' is not numeric: row 17 holds 'x'."),
         (
             with_cells("a", {17: "?"}),
             "o.csv",
-            "{t}: column 'a' is not numeric: row 17 holds '?'; if '?' stands for a missing value, say so by "
-            "--na-values.",
+            "{t}: column 'a' is not numeric: row 17 holds '?'; mend it, or say --na-values if it stands for "
+            "a missing value.",
         ),
         (
             text().encode("utf-16")[:-1],
@@ -564,7 +491,3 @@ def test_tables_that_cannot_be_predicted(content, out, sentence, tmp_path):
     assert said.startswith(start)
     assert foreign or said == start
     assert not to.exists()
-
-
-def test_how_many():
-    assert len(REFUSED) + len(READ) + len(TAKEN) + len(OPTIONS) >= 70

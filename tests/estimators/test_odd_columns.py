@@ -20,7 +20,7 @@ from corral import (
     load_model,
     save_model,
 )
-from corral.cli.text import visible
+from corral.cli.shared import visible
 from support.cli import run
 
 EMPTY = {
@@ -167,15 +167,18 @@ def test_what_a_frame_cannot_hold_is_named_whatever_its_library(library, rows):
         fitted.predict(bad)
 
 
-def test_a_number_too_large_is_reported_as_it_is_written(rows, tmp_path):
+def test_a_number_too_large_is_reported(rows, tmp_path):
     X, y = rows
     table = X.astype(str).assign(label=y)
     table.loc[7, "a"] = "1e400"
     table.to_csv(tmp_path / "table.csv", index=False)
     said = " ".join(run("check", tmp_path / "table.csv", "-t", "label").stdout.split())
-    assert "row 7 holds '1e400': mend it, or say that '1e400' stands for a missing value" in said
-    assert "--na-values 1e400" in said
-    assert "1e400" not in run("check", tmp_path / "table.csv", "-t", "label", "--na-values", "1e400").stdout
+    assert (
+        "row 7 holds 'inf': mend it, or say that 'inf' stands for a missing value (--na-values inf)" in said
+    )
+    for text in ("inf", "1e400"):
+        found = run("check", tmp_path / "table.csv", "-t", "label", "--na-values", text).stdout
+        assert "0 findings" in found
 
 
 def test_very_long_names_are_shortened_when_they_are_printed(rows, tmp_path):

@@ -7,11 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from corral.cli.demo import write_penguins
+from corral.cli.demo import penguins
 from support.cli import run
 
 ROOT = Path(__file__).parents[2]
-TABLES = {"penguins.csv", "new_penguins.csv"}
+TABLES = ("penguins.csv", "new_penguins.csv")
+
+
+def write_penguins():
+    """As the demo does, which has a test of its own."""
+    for name, table in zip(TABLES, penguins(), strict=True):
+        table.to_csv(name, index=False)
 
 
 def commands(page):
@@ -35,17 +41,17 @@ def commands(page):
 )
 def test_commands_run_as_they_are_written(page, written, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    write_penguins(*map(Path, sorted(TABLES, reverse=True)))  # as the demo does, which has a test of its own
+    write_penguins()
     for program, *arguments in commands(page):
         assert program in {"corral", "cd"}
         if program == "corral" and arguments[0] != "demo":
             run(*arguments)
-    assert {path.name for path in tmp_path.iterdir()} == TABLES | written
+    assert {path.name for path in tmp_path.iterdir()} == written.union(TABLES)
 
 
 def test_the_table_of_costs_is_taken_as_it_is_shown(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    write_penguins(Path("penguins.csv"), Path("new_penguins.csv"))
+    write_penguins()
     text = (ROOT / "docs/guide/command_line.md").read_text()
     [costs] = re.findall(r"^  ```text\n(.*?)^  ```", text, re.MULTILINE | re.DOTALL)
     Path("costs.csv").write_text(textwrap.dedent(costs))

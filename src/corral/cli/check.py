@@ -4,24 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from corral.cli import options
 from corral.cli.app import program
-from corral.cli.options import (
-    AsJson,
-    Categorical,
-    Decimal,
-    Drop,
-    Encoding,
-    Group,
-    Ids,
-    NaValues,
-    Quiet,
-    Separator,
-    TablePath,
-)
 from corral.cli.shared import note
 
 if TYPE_CHECKING:
@@ -38,21 +24,14 @@ _TOLD_BY_FIT = ("copies", "groups", "missing labels", "text among numbers")
 
 # The option of corral fit that deals with a kind of finding.
 _OPTIONS = {
-    "dates": "--drop",
-    "neither numbers nor text": "--drop",
-    "constant": "--drop",
-    "mostly empty": "--drop",
-    "gives the label away": "--drop",
-    "many levels": "--drop",
+    **dict.fromkeys(("dates", "neither numbers nor text", "constant"), "--drop"),
+    **dict.fromkeys(("mostly empty", "gives the label away", "many levels"), "--drop"),
+    **dict.fromkeys(("names groups", "repeated ids", "near duplicates"), "--group"),
+    **dict.fromkeys(("sentinel", "text among numbers"), "--na-values"),
     "identifier": "--id",
-    "names groups": "--group",
-    "repeated ids": "--group",
-    "sentinel": "--na-values",
-    "text among numbers": "--na-values",
     "numbers with a comma": "--decimal ','",
     "missing labels": "--missing drop-unlabelled",
     "few rows": "--drop-small-classes 10",
-    "near duplicates": "--group",
 }
 
 
@@ -62,21 +41,18 @@ _OPTIONS = {
     "  corral check visits.xlsx -t diagnosis --id visit --group patient",
 )
 def check(
-    table: TablePath,
-    target: Annotated[
-        str | None,
-        typer.Option("--target", "-t", metavar="COLUMN", help="Column with the classes, if there is one."),
-    ] = None,
-    ids: Ids = None,
-    group: Group = None,
-    drop: Drop = None,
-    categorical: Categorical = None,
-    na_values: NaValues = None,
-    sep: Separator = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    table: options.TablePath,
+    target: options.OptionalTarget = None,
+    ids: options.Ids = None,
+    group: options.Group = None,
+    drop: options.Drop = None,
+    categorical: options.Categorical = None,
+    na_values: options.NaValues = None,
+    sep: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Look for mistakes in a table, and say what to do about each.
 
@@ -86,49 +62,36 @@ def check(
     that repeat. 'corral fit' notes them as well. The answer also says which columns are levels, and where
     values are missing; neither is a mistake.
     """
-    import numpy as np
-
     from corral.checking.table import check_table
     from corral.cli.columns import check_names
     from corral.cli.console import Output, kinds_in_words
-    from corral.cli.formats import open_table
-    from corral.cli.tables import is_index, read_table, table_columns
+    from corral.cli.tables import MISSING, is_index, open_table, read_table
 
     out = Output(as_json, quiet)
     file = open_table(table, sep, decimal, encoding)
-    columns, dropped = table_columns(file), drop or ()
+    dropped, categorical, gaps = drop or (), categorical or [], na_values or []
     named = [name for name in (target, *(ids or ()), group) if name is not None]
-    check_names(file, [*named, *dropped, *(categorical or ())], columns)
+    check_names(file, [*named, *dropped, *categorical])
     if target in dropped:
         raise ValueError(f"the target, {target!r}, cannot be left out.")
-    columns = [name for name in columns if name in named or not (name in dropped or is_index(name, file))]
-    categorical = [name for name in categorical or () if name in columns]
-    with out.share(f"Read {file.name}") as on_progress:
-        whole = read_table(
-            file,
-            columns,
-            levels=categorical,
-            as_text=named,
-            na_values=na_values or (),
-            on_progress=on_progress,
-        )
-    infinite = [
-        name for name in whole.columns if whole[name].dtype.kind == "f" and np.isinf(whole[name]).any()
-    ]
-    if infinite and not file.is_typed:  # as they are written, such as 1e400
-        whole[infinite] = read_table(file, infinite, levels=infinite, na_values=na_values or ())
-    with out.waiting("Look at the table"):
+    others = [name for name in file.columns if name in dropped or is_index(name, file)]
+    columns = [name for name in file.columns if name in named or name not in others]
+    categorical = [name for name in categorical if name in columns]
+    texts = {name: [*MISSING, *gaps] for name in categorical} | {name: ["", *gaps] for name in named}
+    with out.progress(f"Read {file.name}"):
+        whole = read_table(file, columns, texts, gaps)
+    with out.progress("Look at the table"):
         found = check_table(whole, target, ids=ids or (), group=group, categorical=categorical)
     sentences = [sentence_of(finding) for finding in found]
     told = f"{len(found)} finding{'s' * (len(found) != 1)} in {len(whole)} rows and {len(columns)} columns"
     told += f" of {file}" + ("" if found else ": nothing to mend was found")
     facts: dict[str, Any] = {"table": str(file), "rows": len(whole), "columns": len(columns)}
     facts |= _kinds(whole.drop(columns=named), categorical)
-    out.answer(
-        {**facts, "findings": [_data(*pair) for pair in zip(found, sentences, strict=True)]},
-        [told],
-        [told, *(f"- {sentence}" for sentence in sentences), *kinds_in_words(facts)],
-    )
+    facts["findings"] = [
+        {"kind": finding.kind, "columns": finding.columns, "rows": finding.rows, "sentence": sentence}
+        for finding, sentence in zip(found, sentences, strict=True)
+    ]
+    out.answer(facts, [told], [told, *(f"- {sentence}" for sentence in sentences), *kinds_in_words(facts)])
 
 
 def _kinds(variables: pd.DataFrame, categorical: Sequence[str]) -> dict[str, dict[str, int]]:
@@ -140,8 +103,7 @@ def _kinds(variables: pd.DataFrame, categorical: Sequence[str]) -> dict[str, dic
         for name, column in variables.items()
         if name in categorical or content_of(column).kind == "levels"
     }
-    gaps = {name: int(n) for name, n in variables.isna().sum().items() if n}
-    return {"levels": levels, "gaps": gaps}
+    return {"levels": levels, "gaps": {name: int(n) for name, n in variables.isna().sum().items() if n}}
 
 
 def note_findings(
@@ -169,23 +131,8 @@ def note_findings(
 
 def sentence_of(finding: Finding) -> str:
     """What was found and what to do, with the option of `corral fit` that does it."""
-    option = _option(finding)
-    return f"{finding.found}: {finding.advice}{f' ({option})' if option else ''}."
-
-
-def _option(finding: Finding) -> str:
     option = _OPTIONS.get(finding.kind, "")
-    if option in ("--drop", "--id", "--group") and finding.columns:
-        return _repeated(option, finding.columns)
-    return _repeated(option, finding.values) if option == "--na-values" else option
-
-
-def _repeated(option: str, values: Sequence[str]) -> str:
-    """The option with each of a few values; of many, it alone."""
-    if len(values) > 3:
-        return option
-    return " ".join(f"{option} {shlex.quote(value)}" for value in values)
-
-
-def _data(finding: Finding, sentence: str) -> dict[str, Any]:
-    return {"kind": finding.kind, "columns": finding.columns, "rows": finding.rows, "sentence": sentence}
+    values = finding.values if option == "--na-values" else finding.columns
+    if option in ("--drop", "--id", "--group", "--na-values") and 0 < len(values) <= 3:  # of more, it alone
+        option = " ".join(f"{option} {shlex.quote(value)}" for value in values)
+    return f"{finding.found}: {finding.advice}{f' ({option})' if option else ''}."

@@ -14,30 +14,16 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 from rich.console import Console, Group, RenderableType
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.markup import escape
+from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from corral.cli.columns import MOST_NAMED, listed
-from corral.cli.text import visible
+from corral.cli.shared import MOST_NAMED, listed, visible
 from corral.estimators.validation import feature_names
 from corral.files.atomic import naming
 from corral.planning.curve import TIMES
-from corral.sentences import (
-    NO_MARKER,
-    NO_MARKER_AT_ALL,
-    class_lines,
-    interval_text,
-    number_text,
-    value_text,
-)
+from corral.sentences import NO_MARKER, NO_MARKER_AT_ALL, class_lines, interval_text, number_text, value_text
 
 if TYPE_CHECKING:
     from corral.estimators.description import Description
@@ -48,13 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Output:
-    """How a command speaks.
-
-    Attributes
-    ----------
-    as_json : to a program.
-    quiet : only what was asked for.
-    """
+    """How a command speaks: to a program, or only what was asked for."""
 
     as_json: bool
     quiet: bool
@@ -77,40 +57,19 @@ class Output:
         return int(not self.quiet and sys.stderr.isatty())
 
     @contextmanager
-    def share(self, what: str) -> Iterator[Callable[[float], None]]:
-        """A bar with the time left; gives what is told the share that is done."""
+    def progress(self, what: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
+        """A bar, with the time left if a total is known; yields what is told the part that is `completed`."""
         if not self.bars:
-            yield lambda share: None
+            yield lambda completed: None
             return
-        with _progress(BarColumn(), TimeRemainingColumn()) as bar:
-            line = bar.add_task(visible(what), total=1.0)
-            yield lambda share: bar.update(line, completed=share)
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(escape(visible(what)), total=total)
+            yield lambda completed: progress.update(task, completed=completed)
 
-    @contextmanager
-    def steps(self, n: int, *, own_bars: bool) -> Iterator[Callable[[str], None]]:
-        """A bar over steps; gives what is told the name of each before it begins.
-
-        Steps that have bars of their own are only named: two bars at once would write over each other.
-        """
-        if not self.bars:
-            yield lambda name: None
-        elif own_bars:
-            yield lambda name: typer.echo(name, err=True)
-        else:
-            with _progress(BarColumn(), TimeRemainingColumn()) as bar:
-                line = bar.add_task("", total=n)
-                done = iter(range(n))
-                yield lambda name: bar.update(line, completed=next(done), description=name)
-
-    @contextmanager
-    def waiting(self, what: str) -> Iterator[None]:
-        """A sign of life while the time left is not known."""
-        if not self.bars:
-            yield
-            return
-        with _progress(SpinnerColumn(), TimeElapsedColumn()) as bar:
-            bar.add_task(visible(what), total=None)
-            yield
+    def step(self, name: str) -> None:
+        """Name a step that may have a bar of its own."""
+        if self.bars:
+            typer.echo(name, err=True)
 
 
 class _PlainConsole(Console):
@@ -119,12 +78,6 @@ class _PlainConsole(Console):
     def render_str(self, text: str, **options: Any) -> Text:
         """All strings come through here, those in tables as well."""
         return super().render_str(visible(text), **options)
-
-
-def _progress(*columns: Any) -> Progress:
-    """Gone when it is done."""
-    text = TextColumn("{task.description}", markup=False)
-    return Progress(text, *columns, console=Console(stderr=True), transient=True)
 
 
 def _plain(value: Any) -> Any:
@@ -183,12 +136,12 @@ def _kinds(fitted: Any) -> dict[str, Any]:
     kinds: dict[str, Any] = {}
     names = feature_names(fitted)
     if hasattr(fitted, "encoding_"):
-        of_columns = zip(names, fitted.encoding_.levels, strict=True)
-        kinds["levels"] = {name: len(levels) for name, levels in of_columns if levels is not None}
+        pairs = zip(names, fitted.encoding_.levels, strict=True)
+        kinds["levels"] = {name: len(levels) for name, levels in pairs if levels is not None}
     if hasattr(fitted, "model_"):
         training = fitted.model_.training
-        n_missing = zip(names, np.isnan(training.X).sum(axis=0).tolist(), strict=True)
-        kinds["gaps"] = {name: n for name, n in n_missing if n}
+        pairs = zip(names, np.isnan(training.X).sum(axis=0).tolist(), strict=True)
+        kinds["gaps"] = {name: n for name, n in pairs if n}
         if training.groups is not None:
             kinds["groups"] = np.unique(training.groups).size
     return kinds
@@ -261,21 +214,17 @@ def description(
 def _class_table(described: Mapping[str, Any], accuracy: Mapping[str, float] | None) -> Table:
     variables = described.get("markers", described.get("relevant"))
     counts = described.get("rows_by_class")
-    shown = Table("class", show_lines=variables is not None)
+    labels = list(variables or counts or ())
+    columns: dict[str, list[Any]] = {"class": labels}
     if counts is not None:
-        shown.add_column("rows", justify="right")
+        columns["rows"] = [number_text(counts[label]) for label in labels]
     if accuracy is not None:
-        shown.add_column("accuracy")
-    if variables is not None:
-        shown.add_column("variables that describe it, strongest first")
-    for label in variables or counts or ():
-        cells: list[RenderableType] = [label]
-        if counts is not None:
-            cells.append(number_text(counts[label]))
-        if accuracy is not None:
-            cells.append(f"{accuracy[label]:.2f}" if label in accuracy else "")
-        if variables is not None:
-            cells.append(Group(*_variables_of(described, label)))  # a line break would be made visible
+        columns["accuracy"] = [f"{accuracy[label]:.2f}" if label in accuracy else "" for label in labels]
+    if variables is not None:  # in groups of lines: a line break would be made visible
+        lines = [Group(*_variables_of(described, label)) for label in labels]
+        columns["variables that describe it, strongest first"] = lines
+    shown = Table(*columns, show_lines=variables is not None)
+    for cells in zip(*columns.values(), strict=True):
         shown.add_row(*cells)
     return shown
 
@@ -337,11 +286,8 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
     if order.size > MOST_NAMED:
         yield f"and {order.size - MOST_NAMED} more variables with less evidence"
     names = found.rows[0] if found.row_names is None else found.row_names[0]
-    closest = ", ".join(
-        f"{name} ({share:.0%})"
-        for name, number, share in zip(names, found.rows[0], found.shares[0], strict=True)
-        if number >= 0
-    )
+    listed_rows = zip(names, found.rows[0], found.shares[0], strict=True)
+    closest = ", ".join(f"{name} ({share:.0%})" for name, number, share in listed_rows if number >= 0)
     if closest:
         yield f"Training rows of {found.label[0]} most like it, with their share of its density: {closest}."
     yield said["support"]
@@ -352,42 +298,31 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
 def sample_size_data(found: SampleSizes) -> dict[str, Any]:
     """What `estimate_sample_sizes` has found."""
     guess = found.extrapolation
+    keys = ("converged", "reason", "tolerance", "epsilon", "accuracy", "caveats")
     return {
-        "converged": found.converged,
-        "reason": found.reason,
-        "tolerance": found.tolerance,
-        "epsilon": found.epsilon,
-        "accuracy": found.accuracy,
+        **{key: getattr(found, key) for key in keys},
         "rows": by_class(found.classes, found.sizes),
         "extrapolation": None if guess is None else by_class(found.classes, guess.sizes),
-        "caveats": found.caveats,
         "steps": [
-            {"rows": int(of_step.sizes.sum()), "epsilon": of_step.epsilon, "accuracy": of_step.accuracy}
-            for of_step in found.steps
+            {"rows": int(step.sizes.sum()), "epsilon": step.epsilon, "accuracy": step.accuracy}
+            for step in found.steps
         ],
     }
 
 
 def learning_curve_data(found: LearningCurve) -> dict[str, Any]:
-    """What a learning curve tells; what is unlimited is null."""
+    """What a learning curve tells; what is unlimited becomes null."""
+    sizes = [times * found.n_rows for times in (*TIMES, math.inf)]
     return {
         "rows": by_class(found.classes, found.sizes),
         "measured": found.history[["rows", "accuracy", "log_loss"]].droplevel(1, axis=1).to_dict("records"),
         "expected": [
-            {
-                "rows": None if times == math.inf else times * found.n_rows,
-                "accuracy": found.accuracy(times * found.n_rows)._asdict(),
-                "log_loss": found.log_loss(times * found.n_rows)._asdict(),
-            }
-            for times in (*TIMES, math.inf)
+            {"rows": n, "accuracy": found.accuracy(n)._asdict(), "log_loss": found.log_loss(n)._asdict()}
+            for n in sizes
         ],
         "goal": found.goal,
         "needed": [
-            {
-                "class": need.label,
-                "rows": {end: n if math.isfinite(n) else None for end, n in need.rows._asdict().items()},
-                "probability": need.probability,
-            }
+            {"class": need.label, "rows": need.rows._asdict(), "probability": need.probability}
             for need in found.needed
         ],
     }

@@ -12,32 +12,10 @@ from corral.cli.explain import explain
 from corral.cli.fit import fit
 from corral.cli.options import Jobs
 from corral.cli.predict import predict
-from corral.cli.text import visible
+from corral.cli.shared import visible
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# A table, new rows, the model, labels of the new rows, a plot and the report.
-_GROUPS = ("groups.csv", "new.csv", "groups.corral", "labels.csv", "why.png", "report.html")
-_PENGUINS = (
-    "penguins.csv",
-    "new_penguins.csv",
-    "penguins.corral",
-    "penguin_labels.csv",
-    "penguin.png",
-    "penguins.html",
-)
-_NAMES = [f"x{j}" for j in range(30)]
-_MEASURED = [
-    "species",
-    "island",
-    "bill_length_mm",
-    "bill_depth_mm",
-    "flipper_length_mm",
-    "body_mass_g",
-    "sex",
-    "year",
-]
 
 
 @program.command(short_help="Go the whole way on the paper's ten groups and on penguins.")
@@ -53,66 +31,67 @@ def demo(
     six of them, from x(g-1) on; in the other 24 it is uniform on (0, 1). The second is the Palmer penguins, a
     table with gaps and columns of text, whose rows belong to three years.
     """
-    from corral.cli.outputs import MODEL, PLOT, PREDICTIONS, REPORT, check_kinds, note_replaced, table_of
-
-    folder.mkdir(parents=True, exist_ok=True)
-    groups, penguins = ([folder / file for file in files] for files in (_GROUPS, _PENGUINS))
-    for paths, columns in ((groups, [*_NAMES, "group", "id"]), (penguins, _MEASURED)):
-        table = table_of("a table of the demo", columns.__eq__)
-        check_kinds(*zip(paths, (table, table, MODEL, PREDICTIONS, PLOT, REPORT), strict=True))
-    note_replaced(*groups, *penguins)
-    _show_groups(groups, jobs)
-    typer.echo()
-    _show_penguins(penguins, jobs)
-    typer.echo(visible(f"Open the reports in a browser: {groups[-1]} and {penguins[-1]}"))
-
-
-def _show_groups(paths: list[Path], jobs: int) -> None:
-    """Fit the ten groups, label new rows of them, and explain the first."""
-    import numpy as np
     import pandas as pd
 
-    from corral.cli.writing import write_table
+    from corral.cli.writing import MODEL, PLOT, PREDICTIONS, REPORT, check_kinds, note_replaced, write_table
+
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = {"groups": (_groups(100, 0), _groups(10, 1)), "penguins": penguins()}
+    paths = {
+        name: [
+            *(folder / f"{name}.csv", folder / f"new_{name}.csv", folder / f"{name}.corral"),
+            *(folder / f"{name}_labels.csv", folder / f"{name}_why.png", folder / f"{name}.html"),
+        ]
+        for name in tables
+    }
+    for name, (table, _) in tables.items():
+        columns = list(table.columns)
+        kinds = (columns, columns, MODEL, PREDICTIONS, PLOT, REPORT)
+        check_kinds(*zip(paths[name], kinds, strict=True))
+    note_replaced(*paths["groups"], *paths["penguins"])
+    for name, both in tables.items():
+        for path, table in zip(paths[name][:2], both, strict=True):
+            write_table(path, table)
+    _show(paths["groups"], "group", "--id id", "r0000", jobs)
+    right = (pd.read_csv(paths["groups"][3])["label"] == tables["groups"][1]["group"]).mean()
+    typer.echo(f"{right:.0%} of these labels are right; the Bayes rule has about 91%, the paper 67%.\n")
+    _show(paths["penguins"], "species", "--group year", "0", jobs)
+    pages = f"{paths['groups'][-1]} and {paths['penguins'][-1]}"
+    typer.echo(visible(f"Open the reports in a browser: {pages}"))
+
+
+def _groups(n_per_class: int, seed: int) -> pd.DataFrame:
+    """Rows of the paper's ten groups, with ids."""
+    import pandas as pd
+
     from corral.datasets import make_ten_groups
 
-    table, new, model, labels, plot, page = paths
-    tables: dict[Path, pd.DataFrame] = {}
-    for path, n_per_class in ((table, 100), (new, 10)):
-        X, y = make_ten_groups(n_per_class, random_state=len(tables))
-        tables[path] = pd.DataFrame(X, columns=_NAMES).assign(group=y, id=[f"r{i:04}" for i in range(len(y))])
-        write_table(path, tables[path])
-    _show_command(f"fit {table} --target group --id id --model {model} --report {page}")
-    fit(table, "group", model, page, ids=["id"], jobs=jobs)
-    _show_command(f"predict {model} {new} --id id --out {labels}")
-    predict(model, new, labels, ids=["id"], jobs=jobs)
-    right = np.mean(pd.read_csv(labels)["label"] == tables[new]["group"])
-    typer.echo(f"{right:.0%} of these labels are right; the Bayes rule has about 91%, the paper 67%.")
-    _show_command(f"explain {model} {new} --row r0000 --plot {plot}")
-    explain(model, new, ["r0000"], plot=plot)
+    X, y = make_ten_groups(n_per_class, random_state=seed)
+    table = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    return table.assign(group=y, id=[f"r{i:04}" for i in range(len(y))])
 
 
-def _show_penguins(paths: list[Path], jobs: int) -> None:
-    """Fit penguins, whole years of them held out, label others, and explain one of which little is known."""
-    table, new, model, labels, plot, page = paths
-    write_penguins(table, new)
-    _show_command(f"fit {table} --target species --group year --model {model} --report {page}")
-    fit(table, "species", model, page, group="year", jobs=jobs)
-    _show_command(f"predict {model} {new} --out {labels}")
-    predict(model, new, labels, jobs=jobs)
-    _show_command(f"explain {model} {new} --row 0 --plot {plot}")
-    explain(model, new, ["0"], plot=plot)
-
-
-def write_penguins(table: Path, new: Path) -> None:
-    """Write the penguins to two tables, a tenth of them to the second."""
-    from corral.cli.writing import write_table
+def penguins() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The penguins in two tables, a tenth of them in the second."""
     from corral.datasets import load_penguins
 
     measured, species = load_penguins(return_X_y=True)
-    penguins = measured.assign(species=species)[_MEASURED]
-    is_new = penguins.index % 10 == 3
-    write_table(table, penguins[~is_new])
-    write_table(new, penguins[is_new])
+    table = measured.assign(species=species)
+    is_new = table.index % 10 == 3
+    return table[~is_new], table[is_new]
+
+
+def _show(paths: list[Path], target: str, named: str, row: str, jobs: int) -> None:
+    """Fit a table with a column of ids or of groups, label new rows, and explain one of them."""
+    table, new, model, labels, plot, page = paths
+    option, column = named.split()
+    _show_command(f"fit {table} --target {target} {named} --model {model} --report {page}")
+    ids, group = ([column], None) if option == "--id" else (None, column)
+    fit(table, target, model, page, ids=ids, group=group, jobs=jobs)
+    _show_command(f"predict {model} {new} --out {labels}")
+    predict(model, new, labels, jobs=jobs)
+    _show_command(f"explain {model} {new} --row {row} --plot {plot}")
+    explain(model, new, [row], plot=plot)
 
 
 def _show_command(arguments: str) -> None:

@@ -7,18 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from corral.cli import options
 from corral.cli.app import program
-from corral.cli.options import (
-    AsJson,
-    Decimal,
-    Encoding,
-    ModelPath,
-    MoreNaValues,
-    Quiet,
-    Separator,
-    TablePath,
-    output,
-)
 from corral.cli.shared import check_different, load_classifier, naming_column
 
 _PLOTS = (".png", ".svg", ".pdf")
@@ -31,8 +21,8 @@ _PLOTS = (".png", ".svg", ".pdf")
     "  corral explain penguins.corral new.csv --row 12 --plot why.png",
 )
 def explain(
-    model: ModelPath,
-    table: TablePath,
+    model: options.ModelPath,
+    table: options.TablePath,
     row: Annotated[
         list[str],
         typer.Option(
@@ -47,17 +37,14 @@ def explain(
     ] = None,
     n_rows: Annotated[int, typer.Option("--rows", help="How many training rows to list.", min=1)] = 5,
     plot: Annotated[
-        Path | None,
-        typer.Option(
-            "--plot", "-p", metavar="FILE", help="Draw it as well: .png, .svg or .pdf.", callback=output
-        ),
+        Path | None, options.output_option("--plot", "-p", text="Draw it as well: .png, .svg or .pdf.")
     ] = None,
-    na_values: MoreNaValues = None,
-    sep: Separator = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    na_values: options.NaValues = None,
+    sep: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Say why a row gets its label and not another: which variables and which training rows speak for it.
 
@@ -66,20 +53,19 @@ def explain(
     A row that is novel, unlike all training rows, is said to be so, with the variables that make it unlike
     the class nearest to it.
     """
-    from corral.cli.columns import class_called, read_rows
+    from corral.cli.columns import read_rows
     from corral.cli.console import Output, explanation_data, explanation_words
-    from corral.cli.formats import open_table
-    from corral.cli.outputs import PLOT, check_kinds, note_replaced
-    from corral.cli.tables import table_columns
+    from corral.cli.labels import class_called
+    from corral.cli.tables import open_table
+    from corral.cli.writing import PLOT, check_kinds, note_replaced
 
     check_different(model, table, plot)
     if plot is not None and plot.suffix.lower() not in _PLOTS:
         raise ValueError(f"{plot} must end in {', '.join(_PLOTS)} to say what it is.")
     check_kinds((plot, PLOT))
-    fitted, variables = load_classifier(model, explains=True)
+    fitted, variables = load_classifier(model, na_values, explains=True)
     file = open_table(table, sep, decimal, encoding)
-    gaps = variables.gap_marks(na_values)
-    asked = read_rows(file, variables, row, gaps, naming_column(fitted, table_columns(file)))
+    asked = read_rows(file, variables, row, naming_column(fitted, file))
     variables.note_unknown_levels()
     if plot is not None and len(asked) > 1:
         raise ValueError(f"--plot draws one row, and {len(asked)} are asked for.")
@@ -106,7 +92,7 @@ def explain(
 
 
 @program.command(epilog="\b\nExample:\n  corral info penguins.corral --json")
-def info(model: ModelPath, as_json: AsJson = False, quiet: Quiet = False) -> None:
+def info(model: options.ModelPath, as_json: options.AsJson = False, quiet: options.Quiet = False) -> None:
     """Say what is in a model file."""
     from corral.cli.console import Output, describe, description
     from corral.files.model_file import load_model, read_header
@@ -116,17 +102,9 @@ def info(model: ModelPath, as_json: AsJson = False, quiet: Quiet = False) -> Non
     size = model.stat().st_size
     versions = ", ".join(f"{name} {number}" for name, number in header["versions"].items())
     words = list(description(described))
-    Output(as_json, quiet).answer(
-        {
-            "file": model,
-            "bytes": size,
-            "format": header["format"],
-            "versions": header["versions"],
-            **described,
-        },
-        words[:1],
-        [f"{model}: {size} bytes, written by {versions}", *words],
-    )
+    facts = {"file": model, "bytes": size, "format": header["format"], "versions": header["versions"]}
+    title = f"{model}: {size} bytes, written by {versions}"
+    Output(as_json, quiet).answer({**facts, **described}, words[:1], [title, *words])
 
 
 def _draw(explanation: Any, path: Path) -> None:

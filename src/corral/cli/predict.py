@@ -3,49 +3,38 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from corral.cli import options
 from corral.cli.app import program
-from corral.cli.options import (
-    AsJson,
-    Decimal,
-    Encoding,
-    Ids,
-    Jobs,
-    MissingInNew,
-    MissingInNewRows,
-    ModelPath,
-    MoreNaValues,
-    Quiet,
-    QuoteFormulas,
-    Separator,
-    TablePath,
-    input_file,
-    output_or_stream,
-)
-from corral.cli.shared import (
-    STANDARD_STREAM,
-    check_different,
-    load_classifier,
-    naming_column,
-    note,
-    threads,
-)
+from corral.cli.shared import STANDARD_STREAM, check_different, load_classifier, naming_column, note, threads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     import pandas as pd
     from numpy.typing import NDArray
 
     from corral.array_types import Floats
-    from corral.cli.formats import TableFile
-    from corral.cli.variables import ModelVariables
+
+
+_OUT_TEXT = "Table to write, in the format of its name, as TABLE; - is the standard output, as CSV."
+_SET_TEXT = (
+    "Also write which labels a row may have: sets that hold the right one with about this probability, such "
+    "as 0.9, in each class."
+)
+_COSTS_TEXT = (
+    "Also write the label of least expected cost. FILE is a table with the true classes in its first column "
+    "and the classes to decide for in its header."
+)
+_TYPICALITY_TEXT = (
+    "Whether to write how typical rows are, and which are novel. It takes about as long as the probabilities."
+)
+_FORMULAS_TEXT = (
+    "In a .csv or .tsv file, put an apostrophe before text that a spreadsheet may run as a formula."
+)
 
 
 @program.command(
@@ -53,59 +42,31 @@ if TYPE_CHECKING:
     epilog="\b\nExample:\n  corral predict penguins.corral new.csv --out labels.csv",
 )
 def predict(
-    model: ModelPath,
-    table: TablePath,
+    model: options.ModelPath,
+    table: options.TablePath,
     to: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="Table to write, in the format of its name, as TABLE; - is the standard output, as CSV.",
-            callback=output_or_stream,
-        ),
+        Path, options.output_option("--out", "-o", text=_OUT_TEXT, callback=options.output_or_stream)
     ],
-    ids: Ids = None,
-    coverage: Annotated[
-        float | None,
-        typer.Option(
-            "--set",
-            metavar="COVERAGE",
-            help="Also write which labels a row may have: sets that hold the right one with about "
-            "this probability, such as 0.9, in each class.",
-        ),
-    ] = None,
+    ids: options.Ids = None,
+    coverage: Annotated[float | None, typer.Option("--set", metavar="COVERAGE", help=_SET_TEXT)] = None,
     costs: Annotated[
         Path | None,
-        typer.Option(
-            "--costs",
-            metavar="FILE",
-            help="Also write the label of least expected cost. FILE is a table with the true classes in its "
-            "first column and the classes to decide for in its header.",
-            callback=input_file,
-        ),
+        typer.Option("--costs", metavar="FILE", help=_COSTS_TEXT, callback=options.input_file),
     ] = None,
     reject_cost: Annotated[
         float | None,
         typer.Option("--reject-cost", metavar="COST", help="What it costs not to decide (with --costs)."),
     ] = None,
-    typicality: Annotated[
-        bool,
-        typer.Option(
-            "--typicality/--no-typicality",
-            help="Whether to write how typical rows are, and which are novel. It takes about as long "
-            "as the probabilities.",
-        ),
-    ] = True,
-    missing: MissingInNewRows = MissingInNew.keep,
-    na_values: MoreNaValues = None,
-    sep: Separator = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    quote_formulas: QuoteFormulas = False,
-    jobs: Jobs = 1,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    typicality: Annotated[bool, typer.Option("--typicality/--no-typicality", help=_TYPICALITY_TEXT)] = True,
+    missing: options.MissingInNewRows = "keep",
+    na_values: options.NaValues = None,
+    sep: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    quote_formulas: Annotated[bool, typer.Option("--quote-formulas", help=_FORMULAS_TEXT)] = False,
+    jobs: options.Jobs = 1,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Write the label and the probability of each class for every row, in the order of the table.
 
@@ -122,101 +83,54 @@ def predict(
     import pandas as pd
 
     from corral.cli.console import Output
-    from corral.cli.formats import open_table
-    from corral.cli.outputs import PREDICTIONS, check_kinds, note_replaced
-    from corral.cli.tables import table_columns
-    from corral.cli.writing import formula_in, without_formulas, writing_table
+    from corral.cli.tables import missing_rows, open_table, read_chunks
+    from corral.cli.writing import (
+        PREDICTIONS,
+        check_kinds,
+        formula_in,
+        note_replaced,
+        without_formulas,
+        writing_table,
+    )
 
     out = Output(as_json, quiet)
     check_different(model, table, to)
-    check_kinds((None if to == STANDARD_STREAM else to, PREDICTIONS))
-    fitted, variables = load_classifier(model)
+    check_kinds((to, PREDICTIONS))
+    fitted, variables = load_classifier(model, na_values)
+    _check_asked(fitted, model, coverage, costs, reject_cost)
+    judges = typicality and hasattr(fitted, "assess")
+    matrix = None if costs is None else read_costs(costs, fitted.classes_)
     file = open_table(table, sep, decimal, encoding)
-    known = naming_column(fitted, table_columns(file))
+    known = naming_column(fitted, file)
     kept = _kept_columns(ids or ([known] if known else []), variables.names, model)
-    answers = Answers.of(
-        fitted, model, typicality=typicality, coverage=coverage, costs=costs, reject_cost=reject_cost
-    )
-    added = _added_columns(answers.columns, kept)
-    numbered = missing is MissingInNew.drop_rows and not kept  # or nobody could tell which rows are there
-
-    def labelled(chunk: pd.DataFrame) -> pd.DataFrame:
-        found = answers.of_rows(chunk[variables.names])
-        rows = pd.DataFrame(dict(zip(added, found, strict=True)), index=chunk.index)
-        if numbered:
-            rows.insert(0, "row", chunk.index)
-        rows = pd.concat([chunk[kept], rows], axis=1)
-        return without_formulas(rows, to) if quote_formulas else rows
-
-    gaps = variables.gap_marks(na_values)
-    formula = formula_in(pd.DataFrame({"label": fitted.classes_}), to)
-    start, n_rows, n_left_out = time.perf_counter(), 0, 0
-    with writing_table(to) as add, threads(jobs), out.share("Predict") as on_progress:
-        for n_lacking, chunk in _chunks(file, variables, kept, missing, gaps, on_progress):
-            n_left_out += n_lacking
-            n_rows += len(chunk)
-            if len(chunk):
-                add(labelled(chunk))
-                formula = formula or formula_in(chunk[kept], to)
+    drops = missing == "drop-rows"
+    columns, n_rows, n_left_out, n_novel, formula = [], 0, 0, 0, None
+    start = time.perf_counter()
+    texts = variables.texts | {name: [] for name in kept}
+    with writing_table(to) as add, threads(jobs), out.progress("Predict", total=1.0) as advance:
+        for chunk in read_chunks(file, variables.names, texts, variables.na_values, on_progress=advance):
+            rows = chunk[~missing_rows(chunk[variables.names])] if drops else chunk
+            n_left_out += len(chunk) - len(rows)
+            if not len(rows):
+                continue
+            n_rows += len(rows)
+            X = variables.read(rows, file)
+            answers = _answers(
+                fitted, X, judges=judges, coverage=coverage, costs=matrix, reject_cost=reject_cost
+            )
+            n_novel += int(answers["novel"].sum()) if judges else 0
+            written = pd.concat([rows[kept], _renamed(answers, kept)], axis=1)
+            if drops and not kept:  # or nobody could tell which rows are there
+                written.insert(0, "row", rows.index)
+            if quote_formulas:
+                written = without_formulas(written, to)
+            formula = formula or formula_in(written, to)
+            columns = list(written.columns)
+            add(written)
         if n_rows == 0:
             raise ValueError(f"{file} has no row without missing values.")
         note_replaced(to)
     variables.note_what_was_met()
-    _note_what_to_know(n_rows, n_left_out, None if quote_formulas else formula, to)
-    if to == STANDARD_STREAM:
-        return
-    written = pd.DataFrame(columns=[*(["row"] if numbered else kept), *added])
-    columns = list((without_formulas(written, to) if quote_formulas else written).columns)
-    facts = {
-        "rows": n_rows,
-        "left_out": n_left_out,
-        "unknown_levels": {name: counts.total() for name, counts in variables.unknown.items()},
-        "novel": answers.n_novel if answers.judges else None,
-        "seconds": time.perf_counter() - start,
-        "columns": columns,
-        "out": to,
-    }
-    out.answer(facts, [], [_sentence(facts)])
-
-
-def _sentence(facts: Mapping[str, Any]) -> str:
-    """Say how many rows are done, how many of them are novel, and where they are."""
-    said = [f"{facts['rows']} rows in {facts['seconds']:.1f} s"]
-    if facts["novel"] is not None:
-        said.append(f"{facts['novel']} of them {'is' if facts['novel'] == 1 else 'are'} novel")
-    return "; ".join([*said, f"labels and probabilities are in {facts['out']}"])
-
-
-def _chunks(
-    file: TableFile,
-    variables: ModelVariables,
-    kept: Sequence[str],
-    missing: MissingInNew,
-    na_values: Sequence[str],
-    on_progress: Callable[[float], None],
-) -> Iterator[tuple[int, pd.DataFrame]]:
-    """How many rows of a chunk were left out because they lack a value, and what is read of the others."""
-    import pandas as pd
-
-    from corral.cli.columns import IF_MISSING
-    from corral.cli.tables import missing_rows, read_chunks
-
-    for chunk in read_chunks(
-        file,
-        variables.names,
-        levels=list(variables.levels),
-        verbatim=kept,
-        na_values=na_values,
-        on_progress=on_progress,
-    ):
-        drops = missing is MissingInNew.drop_rows
-        rows = chunk[~missing_rows(chunk[variables.names])] if drops else chunk
-        read = pd.concat([variables.read(rows, file, IF_MISSING), rows[[*kept]]], axis=1)
-        yield len(chunk) - len(rows), read
-
-
-def _note_what_to_know(n_rows: int, n_left_out: int, formula: str | None, to: Path) -> None:
-    """Note rows that were left out, and text that a spreadsheet may run."""
     if n_left_out:
         note(f"left out {n_left_out} of {n_rows + n_left_out} rows, which lack a value.")
     if formula:
@@ -224,6 +138,20 @@ def _note_what_to_know(n_rows: int, n_left_out: int, formula: str | None, to: Pa
             f"{'the output' if to == STANDARD_STREAM else to} holds text that a spreadsheet may run as a "
             f"formula, such as {formula[:40]!r}; --quote-formulas writes an apostrophe before it."
         )
+    if to == STANDARD_STREAM:
+        return
+    seconds = time.perf_counter() - start
+    facts = {
+        "rows": n_rows,
+        "left_out": n_left_out,
+        "unknown_levels": {name: counts.total() for name, counts in variables.unknown.items()},
+        "novel": n_novel if judges else None,
+        "seconds": seconds,
+        "columns": columns,
+        "out": to,
+    }
+    novel = f"; {n_novel} of them {'is' if n_novel == 1 else 'are'} novel" if judges else ""
+    out.answer(facts, [], [f"{n_rows} rows in {seconds:.1f} s{novel}; labels and probabilities are in {to}"])
 
 
 def _kept_columns(ids: Sequence[str], variables: Sequence[str], model: Path) -> list[str]:
@@ -237,111 +165,78 @@ def _kept_columns(ids: Sequence[str], variables: Sequence[str], model: Path) -> 
     return list(dict.fromkeys(ids))
 
 
-def _added_columns(columns: Sequence[str], kept: Sequence[str]) -> list[str]:
-    """Name the columns of labels and all else, unlike those that are kept."""
-    added = list(columns)
-    while set(added) & set(kept):
-        added = [f"predicted_{name}" for name in added]
-    if added[0] != "label":
-        note(f"the label is in the column {added[0]!r}, because names of kept columns are taken.")
-    return added
+def _renamed(answers: pd.DataFrame, kept: Sequence[str]) -> pd.DataFrame:
+    """Answers whose columns have names unlike those that are kept."""
+    while set(answers.columns) & set(kept):
+        answers = answers.add_prefix("predicted_")
+    if answers.columns[0] != "label":
+        note(f"the label is in the column {answers.columns[0]!r}, because names of kept columns are taken.")
+    return answers
 
 
-# What is written of each row
+def _check_asked(
+    fitted: Any, model: Path, coverage: float | None, costs: Path | None, reject_cost: float | None
+) -> None:
+    """Refuse what a model cannot answer, before any work."""
+    from corral.estimators.decisions import check_reject_cost
+    from corral.estimators.validation import check_number
 
-
-@dataclass
-class Answers:
-    """Columns of answers, and the number of novel rows.
-
-    Attributes
-    ----------
-    fitted : the classifier.
-    judges : whether typicality and novelty are written: the classifier knows them, and they are wanted.
-    coverage : of sets of labels, if they are asked for.
-    costs : (n_classes, n_classes) by true and decided class, if decisions are asked for.
-    reject_cost : what it costs not to decide, if that may be.
-    n_novel : how many of the rows answered so far are novel.
-    """
-
-    fitted: Any
-    judges: bool
-    coverage: float | None
-    costs: Floats | None
-    reject_cost: float | None
-    n_novel: int = 0
-
-    @classmethod
-    def of(
-        cls,
-        fitted: Any,
-        model: Path,
-        *,
-        typicality: bool,
-        coverage: float | None,
-        costs: Path | None,
-        reject_cost: float | None,
-    ) -> Answers:
-        """Check what is asked for, before any work."""
-        from corral.estimators.decisions import check_reject_cost
-        from corral.estimators.validation import check_number
-
-        judges = hasattr(fitted, "assess")
-        if coverage is not None:
-            if not judges:
-                kind = type(fitted).__name__
-                raise ValueError(f"{model} holds {kind}, and --set needs a model of class densities.")
-            check_number("--set", coverage, 0.0, 1.0, inclusive=True)
-        if reject_cost is not None and costs is None:
+    if coverage is not None:
+        if not hasattr(fitted, "assess"):
+            kind = type(fitted).__name__
+            raise ValueError(f"{model} holds {kind}, and --set needs a model of class densities.")
+        check_number("--set", coverage, 0.0, 1.0, inclusive=True)
+    if reject_cost is not None:
+        if costs is None:
             raise ValueError("--reject-cost needs --costs: what wrong labels cost.")
-        if reject_cost is not None:
-            check_reject_cost("--reject-cost", reject_cost)
-        matrix = None if costs is None else read_costs(costs, fitted.classes_)
-        return cls(fitted, judges and typicality, coverage, matrix, reject_cost)
+        check_reject_cost("--reject-cost", reject_cost)
 
-    @property
-    def columns(self) -> list[str]:
-        """Their names."""
-        labels = self.fitted.classes_.tolist()
-        columns = ["label", *(f"p_{label}" for label in labels)]
-        if self.judges:
-            columns += ["typicality", "novel"]
-        if self.coverage is not None:
-            columns += [f"in_set_{label}" for label in labels]
-        return columns if self.costs is None else [*columns, "decision"]
 
-    def of_rows(self, X: pd.DataFrame) -> list[NDArray[Any]]:
-        """Answer for some rows."""
-        from corral.estimators.decisions import least_costly
+def _answers(
+    fitted: Any,
+    X: pd.DataFrame,
+    *,
+    judges: bool,
+    coverage: float | None,
+    costs: Floats | None,
+    reject_cost: float | None,
+) -> pd.DataFrame:
+    """Answer for some rows, whose densities are evaluated once.
 
-        fitted = self.fitted
-        judged = fitted.assess(X) if self.judges else None
-        proba = fitted.predict_proba(X) if judged is None else judged.proba
-        found = [fitted.classes_[proba.argmax(axis=1)], *proba.T]
-        if judged is not None:
-            self.n_novel += int(judged.is_novel.sum())
-            found += [judged.typicality.max(axis=1), judged.is_novel]
-        if self.coverage is not None:
-            found += [*fitted.predict_set(X, self.coverage).T]
-        if self.costs is not None:
-            found.append(least_costly(proba, self.costs, fitted.classes_, self.reject_cost))
-        return found
+    If it `judges`, it says how typical rows are; `coverage` asks for sets of labels, and `costs` (n_classes,
+    n_classes) for decisions.
+    """
+    import pandas as pd
+
+    from corral.estimators.decisions import least_costly
+    from corral.estimators.evaluated_rows import evaluate_rows
+
+    rows = evaluate_rows(fitted, X) if judges or coverage is not None else None
+    proba = fitted.predict_proba(X) if rows is None else rows.proba
+    classes = fitted.classes_
+    answers = {"label": classes[proba.argmax(axis=1)]}
+    answers |= {f"p_{label}": column for label, column in zip(classes.tolist(), proba.T, strict=True)}
+    if rows is not None and judges:
+        assessment = rows.assessment()
+        answers |= {"typicality": assessment.typicality.max(axis=1), "novel": assessment.is_novel}
+    if rows is not None and coverage is not None:
+        sets = zip(classes.tolist(), rows.prediction_sets(coverage).T, strict=True)
+        answers |= {f"in_set_{label}": column for label, column in sets}
+    if costs is not None:
+        answers["decision"] = least_costly(proba, costs, classes, reject_cost)
+    return pd.DataFrame(answers, index=X.index)
 
 
 def read_costs(path: Path, classes: NDArray[Any]) -> Floats:
     """Costs from a table with the true classes in its first column and those to decide for in its header."""
-    import numpy as np
-
-    from corral.cli.tables import read_table, table_columns
+    from corral.cli.tables import open_table, read_table
     from corral.estimators.decisions import check_costs
 
-    columns = table_columns(path)
-    table = read_table(path, columns, verbatim=columns[:1])
-    bad = [name for name in columns[1:] if table[name].dtype.kind not in "fiu"]
-    if bad:
-        raise ValueError(f"{path}: column {bad[0]!r} must hold costs, which are numbers.")
+    file = open_table(path)
+    columns = file.columns
+    table = read_table(file, columns, {columns[0]: []})
     called = {str(label): label for label in classes.tolist()}
-    costs = table[columns[1:]].astype(np.float64)
+    costs = table[columns[1:]]
     costs.index = [called.get(str(name), name) for name in table[columns[0]]]
     costs.columns = [called.get(name, name) for name in columns[1:]]
     try:

@@ -7,39 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from corral.cli import options
 from corral.cli.app import program
-from corral.cli.options import (
-    AsJson,
-    Decimal,
-    Encoding,
-    Goal,
-    Jobs,
-    Missing,
-    MissingRows,
-    ModelPath,
-    MoreNaValues,
-    Quiet,
-    Seed,
-    Separator,
-    TablePath,
-    output_or_stream,
-)
-from corral.cli.shared import (
-    STANDARD_STREAM,
-    check_different,
-    load_classifier,
-    naming_column,
-    note,
-    refuse_two_questions,
-    sample_sizes,
-    threads,
-)
+from corral.cli.sample_size import bounded_sizes, refuse_two_questions
+from corral.cli.shared import STANDARD_STREAM, check_different, load_classifier, naming_column, note, threads
 
 if TYPE_CHECKING:
     from corral.evaluation.held_out import HeldOut
     from corral.planning import SampleSizes
 
-_IF_TEXT = "--tolerance needs variables that are numbers"
+
+_OUT_TEXT = "Page to write, - for the standard output; by default beside MODEL."
 
 
 @program.command(
@@ -48,59 +26,46 @@ _IF_TEXT = "--tolerance needs variables that are numbers"
     "  corral report penguins.corral new.csv --target species --tolerance 0.6 --out penguins.html",
 )
 def report(
-    model: ModelPath,
-    table: TablePath,
-    target: Annotated[
-        str | None,
-        typer.Option("--target", "-t", metavar="COLUMN", help="Column with the classes, if there is one."),
-    ] = None,
+    model: options.ModelPath,
+    table: options.TablePath,
+    target: options.OptionalTarget = None,
     to: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE.html",
-            help="Page to write, - for the standard output; by default beside MODEL.",
-            callback=output_or_stream,
+        options.output_option(
+            "--out", "-o", text=_OUT_TEXT, metavar="FILE.html", callback=options.output_or_stream
         ),
     ] = None,
     tolerance: Annotated[
         float | None,
         typer.Option(help="Add the sample-size curve down to this bound; needs --target.", min=1e-10),
     ] = None,
-    goal: Goal = None,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column that names what several rows belong to, like a patient: intervals then count these "
-            "instead of rows; needs --target.",
-        ),
-    ] = None,
-    missing: MissingRows = Missing.keep,
-    na_values: MoreNaValues = None,
-    sep: Separator = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    seed: Seed = 0,
-    jobs: Jobs = 1,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    goal: options.Goal = None,
+    group: options.Group = None,
+    missing: options.MissingRows = "keep",
+    na_values: options.NaValues = None,
+    sep: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = 1,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Write a page about a model and the rows of a table: one HTML file that needs no network.
 
     With --target it says how well the model does, and shows and counts only the rows of the table that are
     equal to no training row. Rows are compared in every digit, so a training row that was rounded counts as
     new. If there are no other rows, it is not known whether rows are new: all count, and the page says so.
+    With --group, which needs --target, intervals count groups instead of rows.
     """
-    from corral.cli.columns import IF_MISSING, Asked, check_names, new_rows
+    from corral.cli.columns import check_names, new_rows
     from corral.cli.console import Output
-    from corral.cli.formats import open_table
-    from corral.cli.outputs import REPORT, check_kinds, note_replaced
-    from corral.cli.tables import table_columns
+    from corral.cli.tables import open_table
     from corral.cli.variables import as_numbers
+    from corral.cli.writing import REPORT, check_kinds, note_replaced
     from corral.evaluation.held_out import unseen_predictions
     from corral.planning import LearningCurve
+    from corral.report import write_report
 
     out = Output(as_json, quiet)
     if tolerance is not None and target is None:
@@ -110,23 +75,25 @@ def report(
     refuse_two_questions(tolerance, goal)
     page = model.with_suffix(".html") if to is None else to
     check_different(model, table, page)
-    check_kinds((None if page == STANDARD_STREAM else page, REPORT))
-    fitted, variables = load_classifier(model)
+    check_kinds((page, REPORT))
+    fitted, variables = load_classifier(model, na_values)
     if goal is not None:
         _check_rows_for_goal(model, fitted)
     file = open_table(table, sep, decimal, encoding)
-    asked = Asked(
-        missing=missing,
-        na_values=variables.gap_marks(na_values),
-        names=naming_column(fitted, table_columns(file)),
-        group=group,
-    )
     if group is not None:
-        check_names(file, (group,), table_columns(file))
+        check_names(file, (group,))
         if group in (target, *variables.names):
             raise ValueError(f"--group {group!r} is the target or a variable of the model.")
-    with out.share(f"Read {file.name}") as on_progress:
-        X, y, groups = new_rows(file, variables, target, fitted.classes_, asked, on_progress)
+    with out.progress(f"Read {file.name}"):
+        X, y, groups = new_rows(
+            file,
+            variables,
+            target,
+            fitted.classes_,
+            group=group,
+            names=naming_column(fitted, file),
+            missing=missing,
+        )
     held_out: HeldOut | None = None
     sizes: SampleSizes | LearningCurve | None = None
     with threads(jobs):
@@ -134,22 +101,25 @@ def report(
             held_out = unseen_predictions(fitted, X, y, groups)
             _note_which_rows_count(fitted, len(y), held_out)
         if y is not None and tolerance is not None:
-            with out.waiting("Add rows step by step"):
-                numbers = as_numbers(X, file, if_text=_IF_TEXT, if_missing=IF_MISSING)
-                sizes = sample_sizes(numbers, y, tolerance, seed=seed)
+            with out.progress("Add rows step by step"):
+                sizes = bounded_sizes(as_numbers(X, file), y, tolerance, seed)
         elif goal is not None:
-            with out.waiting("Take rows away"):
+            with out.progress("Take rows away"):
                 sizes = LearningCurve.from_estimator(fitted, goal=goal, random_state=seed)
         note_replaced(page)
-        with out.waiting("Write the report"):
-            options = {"held_out": held_out, "sample_sizes": sizes}
-            _write_page(page, fitted, X, y, source=file.name, random_state=seed, **options)
-    if page != STANDARD_STREAM:
-        out.answer(
-            {"rows": len(X), "held_out": 0 if held_out is None else len(held_out.truth), "report": page},
-            [],
-            [f"The report on {len(X)} rows is in {page}"],
-        )
+        with out.progress("Write the report"):
+            shown: Any = {"held_out": held_out, "sample_sizes": sizes, "source": file.name}
+            if page != STANDARD_STREAM:
+                write_report(page, fitted, X, y, **shown, random_state=seed)
+            else:
+                whole = write_report(None, fitted, X, y, **shown, random_state=seed)
+                typer.echo(whole.html.encode("utf-8"), nl=False)
+                return
+    out.answer(
+        {"rows": len(X), "held_out": 0 if held_out is None else len(held_out.truth), "report": page},
+        [],
+        [f"The report on {len(X)} rows is in {page}"],
+    )
 
 
 def _check_rows_for_goal(path: Path, fitted: Any) -> None:
@@ -159,16 +129,6 @@ def _check_rows_for_goal(path: Path, fitted: Any) -> None:
             f"--goal needs all {fitted.model_.n_rows} training rows, and {path} has not kept them all: ask "
             "'corral fit --report --goal' instead."
         )
-
-
-def _write_page(page: Path, *what: Any, **options: Any) -> None:
-    """Write a report to a file, or to the standard output when it is whole."""
-    from corral.report import write_report
-
-    if page != STANDARD_STREAM:
-        write_report(page, *what, **options)
-        return
-    typer.echo(write_report(None, *what, **options).html.encode("utf-8"), nl=False)
 
 
 def _note_which_rows_count(fitted: Any, n: int, held_out: HeldOut | None) -> None:

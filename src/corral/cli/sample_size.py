@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from corral.cli import options
 from corral.cli.app import program
 from corral.cli.check import note_findings
-from corral.cli.options import (
-    AllocationName,
-    AsJson,
-    Decimal,
-    Drop,
-    Encoding,
-    Goal,
-    Group,
-    Ids,
-    Jobs,
-    Missing,
-    MissingRows,
-    NaValues,
-    NumericOnly,
-    Quiet,
-    Seed,
-    Separator,
-    TablePath,
-    Target,
-)
-from corral.cli.shared import refuse_two_questions, sample_sizes, threads
+from corral.cli.shared import threads
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from corral.planning import LearningCurve, SampleSizes
+
+
+_TOLERANCE_TEXT = "Run algorithm 4 instead: largest acceptable bound on the excess error; it is loose."
+_INITIAL_SIZE_TEXT = "Rows of each class to start with; by default 30, or fewer of small classes."
+_ALLOCATION_TEXT = "How rows are shared out: as in the paper, which is the default, or at the least bound."
 
 
 @program.command(
@@ -38,22 +30,11 @@ from corral.cli.shared import refuse_two_questions, sample_sizes, threads
     "  corral sample-size penguins.csv --target species --numeric-only --missing drop-rows --tolerance 0.6",
 )
 def sample_size(
-    table: TablePath,
-    target: Target,
-    goal: Goal = None,
-    tolerance: Annotated[
-        float | None,
-        typer.Option(
-            help="Run algorithm 4 instead: largest acceptable bound on the excess error; it is loose.",
-            min=1e-10,
-        ),
-    ] = None,
-    initial_size: Annotated[
-        int | None,
-        typer.Option(
-            help="Rows of each class to start with; by default 30, or fewer of small classes.", min=1
-        ),
-    ] = None,
+    table: options.TablePath,
+    target: options.Target,
+    goal: options.Goal = None,
+    tolerance: Annotated[float | None, typer.Option(help=_TOLERANCE_TEXT, min=1e-10)] = None,
+    initial_size: Annotated[int | None, typer.Option(help=_INITIAL_SIZE_TEXT, min=1)] = None,
     test_size: Annotated[
         int | None,
         typer.Option("--held-out", help="Test rows of each class; by default 50, or fewer.", min=1),
@@ -61,25 +42,20 @@ def sample_size(
     step: Annotated[
         int | None, typer.Option(help="Rows added in each step; by default 30, or one per class.", min=1)
     ] = None,
-    allocation: Annotated[
-        AllocationName | None,
-        typer.Option(
-            help="How rows are shared out: as in the paper, which is the default, or at the least bound."
-        ),
-    ] = None,
-    ids: Ids = None,
-    drop: Drop = None,
-    group: Group = None,
-    numeric_only: NumericOnly = False,
-    missing: MissingRows = Missing.keep,
-    na_values: NaValues = None,
-    sep: Separator = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    seed: Seed = 0,
-    jobs: Jobs = 1,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    allocation: Annotated[options.AllocationName | None, typer.Option(help=_ALLOCATION_TEXT)] = None,
+    ids: options.Ids = None,
+    drop: options.Drop = None,
+    group: options.Group = None,
+    numeric_only: options.NumericOnly = False,
+    missing: options.MissingRows = "keep",
+    na_values: options.NaValues = None,
+    sep: options.Separator = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = 1,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Estimate what more rows would bring, and how many each class needs, from those in a table.
 
@@ -88,53 +64,64 @@ def sample_size(
     it are for that. It takes numbers without gaps only: --numeric-only leaves out other columns, --missing
     drop-rows such rows.
     """
-    from corral.cli.columns import Asked, training_rows
+    from corral.cli.columns import training_rows
     from corral.cli.console import Output, learning_curve_data, sample_size_data
-    from corral.cli.formats import open_table
+    from corral.cli.tables import open_table
+    from corral.cli.variables import as_numbers
     from corral.planning import estimate_sample_sizes
 
     out = Output(as_json, quiet)
     refuse_two_questions(tolerance, goal)
-    for_bound = {
-        "--initial-size": initial_size,
-        "--held-out": test_size,
-        "--step": step,
-        "--allocation": allocation,
-    }
-    for option, value in for_bound.items():
-        if tolerance is None and value is not None:
-            raise ValueError(f"{option} is for --tolerance, which was not given.")
+    of_bound = {"initial_size": initial_size, "test_size": test_size, "step": step, "allocation": allocation}
+    given = {name: value for name, value in of_bound.items() if value is not None}
+    if tolerance is None and given:
+        raise ValueError(
+            "--initial-size, --held-out, --step and --allocation are for --tolerance, which was not given."
+        )
     if tolerance is not None and group is not None:
         raise ValueError("--group is not for --tolerance: algorithm 4 knows single rows only.")
-    asked = Asked(
-        left_out=[*(ids or ()), *(drop or ())],
-        numeric_only=numeric_only,
-        complete=tolerance is not None,
-        missing=missing,
-        na_values=na_values or (),
-        group=group,
-    )
     file = open_table(table, sep, decimal, encoding)
-    with out.share(f"Read {file.name}") as on_progress:
-        X, y, groups = training_rows(file, target, asked, on_progress)
+    with out.progress(f"Read {file.name}"):
+        X, y, groups = training_rows(
+            file,
+            target,
+            ids=ids,
+            drop=drop,
+            group=group,
+            numeric_only=numeric_only,
+            missing=missing,
+            na_values=na_values or (),
+        )
+    if tolerance is not None:
+        X = as_numbers(X, file)
     if not quiet:
         note_findings(X, y, groups, group)
+    found: SampleSizes | LearningCurve
     if tolerance is None:
-        with threads(jobs), out.waiting("Take rows away"):
-            curve = estimate_sample_sizes(X, y, method="curve", goal=goal, groups=groups, random_state=seed)
-        lines = str(curve).split("\n")
-        out.answer(learning_curve_data(curve), lines[:1], lines)
-        return
-    with threads(jobs), out.waiting("Add rows step by step"):
-        found = sample_sizes(
-            X,
-            y,
-            tolerance,
-            seed=seed,
-            initial_size=initial_size,
-            test_size=test_size,
-            step=step,
-            allocation=None if allocation is None else allocation.value,
-        )
+        with threads(jobs), out.progress("Take rows away"):
+            found = estimate_sample_sizes(X, y, method="curve", goal=goal, groups=groups, random_state=seed)
+        data = learning_curve_data(found)
+    else:
+        with threads(jobs), out.progress("Add rows step by step"):
+            found = bounded_sizes(X, y, tolerance, seed, **given)
+        data = sample_size_data(found)
     lines = str(found).split("\n")
-    out.answer(sample_size_data(found), lines[:1], lines)
+    out.answer(data, lines[:1], lines)
+
+
+def refuse_two_questions(tolerance: float | None, goal: float | None) -> None:
+    """Refuse to ask for the bound of algorithm 4 and for a learning curve at once."""
+    if tolerance is not None and goal is not None:
+        raise ValueError("--tolerance and --goal ask different questions: take one of them.")
+
+
+def bounded_sizes(X: pd.DataFrame, y: NDArray[Any], tolerance: float, seed: int, **given: Any) -> SampleSizes:
+    """Algorithm 4 with defaults that small tables allow: a third of the rows each to start and to test."""
+    import numpy as np
+
+    from corral.planning import estimate_sample_sizes
+
+    classes, counts = np.unique(y, return_counts=True)
+    third = max(int(counts.min()) // 3, 1)
+    sizes = {"initial_size": min(30, third), "test_size": min(50, third), "step": max(30, classes.size)}
+    return estimate_sample_sizes(X, y, tolerance=tolerance, random_state=seed, **(sizes | given))

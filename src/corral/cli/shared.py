@@ -1,23 +1,54 @@
-"""What several commands do."""
+"""What several commands do; nothing here loads more than `--help` needs."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from corral.sentences import listed as first_names
+
 if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import NDArray
-
+    from corral.cli.formats import TableFile
     from corral.cli.variables import ModelVariables
-    from corral.planning import SampleSizes
-
 
 # What commands call their standard input and output.
 STANDARD_STREAM = Path("-")
+
+# Names that a sentence lists, more than those of findings.
+MOST_NAMED = 12
+
+# Words and texts that are longer are shortened when they are printed, and what is left of them then.
+_MOST_OF_WORD, _LEFT_OF_WORD = 300, 60
+_MOST_OF_TEXT, _LEFT_OF_TEXT = 4000, 1000
+
+
+def visible(text: str) -> str:
+    r"""The text with control characters, and all others that cannot be seen, written as in Python: \x1b.
+
+    Names of classes, columns or levels may be of any length, and only their beginning is shown.
+    """
+    text = re.sub(rf"(\S{{{_LEFT_OF_WORD}}})\S{{{_MOST_OF_WORD - _LEFT_OF_WORD},}}", r"\1…", text)
+    if len(text) > _MOST_OF_TEXT:
+        text = f"{text[:_LEFT_OF_TEXT]} … {text[-_LEFT_OF_TEXT:]}"
+    return "".join(
+        each if each.isprintable() or unicodedata.category(each) == "Zs" else ascii(each)[1:-1]
+        for each in text
+    )
+
+
+def listed(names: Sequence[Any], show: Callable[[Any], str] = repr) -> str:
+    """The first of some names."""
+    return first_names(names, show, MOST_NAMED)
+
+
+def note(message: str) -> None:
+    """Something that is good to know: told like a warning of the library."""
+    warnings.warn(message, stacklevel=2)
 
 
 def check_different(*paths: Path | None) -> None:
@@ -28,12 +59,9 @@ def check_different(*paths: Path | None) -> None:
             raise ValueError(f"{path} is named twice: every file needs a name of its own.")
 
 
-def note(message: str) -> None:
-    """Something that is good to know: told like a warning of the library."""
-    warnings.warn(message, stacklevel=2)
-
-
-def load_classifier(path: Path, *, explains: bool = False) -> tuple[Any, ModelVariables]:
+def load_classifier(
+    path: Path, na_values: Sequence[str] | None, *, explains: bool = False
+) -> tuple[Any, ModelVariables]:
     """A model that gives probabilities, and reasons if asked, and the variables that it reads."""
     from corral.cli.variables import ModelVariables
     from corral.files.model_file import load_model
@@ -46,13 +74,13 @@ def load_classifier(path: Path, *, explains: bool = False) -> tuple[Any, ModelVa
         raise ValueError(f"{path} holds {kind}, which cannot explain its labels: only class densities can.")
     if not hasattr(fitted, "feature_names_in_"):
         raise ValueError(f"{path} was fitted to an array without names, so its columns are not known.")
-    return fitted, ModelVariables.of(fitted)
+    return fitted, ModelVariables(fitted, na_values)
 
 
-def naming_column(fitted: Any, columns: Sequence[str]) -> str | None:
+def naming_column(fitted: Any, file: TableFile) -> str | None:
     """The column that named the rows of a model when it was fitted, if a table has it."""
     column = getattr(fitted, "row_names_column_", None)
-    return column if column in columns else None
+    return column if column in file.columns else None
 
 
 def threads(jobs: int) -> AbstractContextManager[Any]:
@@ -63,39 +91,3 @@ def threads(jobs: int) -> AbstractContextManager[Any]:
         raise ValueError("--jobs must not be 0.")
     config: AbstractContextManager[Any] = joblib.parallel_config(backend="threading", n_jobs=jobs)
     return config
-
-
-def refuse_two_questions(tolerance: float | None, goal: float | None) -> None:
-    """Refuse to ask for the bound of algorithm 4 and for a learning curve at once."""
-    if tolerance is not None and goal is not None:
-        raise ValueError("--tolerance and --goal ask different questions: take one of them.")
-
-
-def sample_sizes(
-    X: pd.DataFrame,
-    y: NDArray[Any],
-    tolerance: float,
-    *,
-    seed: int,
-    initial_size: int | None = None,
-    test_size: int | None = None,
-    step: int | None = None,
-    allocation: Any = None,
-) -> SampleSizes:
-    """`estimate_sample_sizes` with defaults that small tables allow: a third each to start and to test."""
-    import numpy as np
-
-    from corral.planning import estimate_sample_sizes
-
-    classes, counts = np.unique(y, return_counts=True)
-    third = max(int(counts.min()) // 3, 1)
-    return estimate_sample_sizes(
-        X,
-        y,
-        tolerance=tolerance,
-        initial_size=min(30, third) if initial_size is None else initial_size,
-        test_size=min(50, third) if test_size is None else test_size,
-        step=max(30, classes.size) if step is None else step,
-        allocation=allocation,
-        random_state=seed,
-    )

@@ -5,128 +5,101 @@ Rows are counted from 0, as in pandas and in `explain`.
 
 from __future__ import annotations
 
-import math
 import os
 import re
+import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 
 from corral.array_types import Bools
 from corral.checking.columns import numbers_in
-from corral.cli.formats import (
-    Kind,
-    TableFile,
-    as_table_file,
-    decimal_points,
-    reading,
-)
+from corral.cli.formats import TableFile, reading, recognized, with_decimal_points
 from corral.cli.shared import note
 
-if TYPE_CHECKING:
-    import pandas as pd
+_Streams = tuple[IO[bytes], IO[bytes]]
+_Markers = Mapping[str, list[str]]
+_Chunks = Iterator[tuple[pd.DataFrame, float]]
 
 # Rows of a chunk: large enough that overhead does not count, small enough for any memory.
 CHUNK = 20_000
 
-# Of so few digits that numpy holds it, and written in the only way.
-_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 # What pandas calls an index without a name in files of Parquet and Feather.
 _INDEX = re.compile(r"__index_level_\d+__")
 MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>"]
 
 
-def table_columns(path: Path | TableFile) -> list[str]:
-    """Names of the columns; two of the same name are refused."""
-    file = as_table_file(path)
-    with _sentences(file):
-        match file.kind:
-            case Kind.text:
-                names = _text_names(file)
-            case Kind.excel:
-                names = [
-                    _name(i, name) for i, name in enumerate(_read_excel(file, header=None, nrows=1).iloc[0])
-                ]
-            case _:
-                with file.raw() as raw:
-                    names = [str(name) for name in _open_arrow(file, raw).schema.names]
-    twice = [name for name, n in Counter(names).items() if n > 1]
+def open_table(
+    path: Path, separator: str | None = None, decimal: str | None = None, encoding: str | None = None
+) -> TableFile:
+    """Find out how a file is written and which columns it has; two of the same name are refused."""
+    file = recognized(path, separator, decimal, encoding)
+    with reading(file), file.opened() as (stream, _):
+        if file.is_typed:
+            opened = _open_arrow(file, stream)
+            file.columns = [str(name) for name in getattr(opened, "schema_arrow", opened.schema).names]
+        else:
+            first = _first_row(file, stream).iloc[0]
+            file.columns = [name or f"Unnamed: {i}" for i, name in enumerate(first)]  # as pandas calls them
+    twice = [name for name, n in Counter(file.columns).items() if n > 1]
     if twice:
         raise ValueError(f"{file} has the column {twice[0]!r} twice: give every column a name of its own.")
-    return names
+    return file
 
 
-def _text_names(file: TableFile) -> list[str]:
-    import pandas as pd
-
-    with file.opened() as (stream, _):
-        first = pd.read_csv(stream, header=None, nrows=1, keep_default_na=False, **_csv_options(file, str))
-    return [_name(i, name) for i, name in enumerate(first.iloc[0])]
-
-
-def _name(i: int, name: str) -> str:
-    """The name of column i, as pandas calls it where it has none."""
-    return name or f"Unnamed: {i}"
+def _first_row(file: TableFile, stream: IO[bytes]) -> pd.DataFrame:
+    options: dict[str, Any] = {"header": None, "nrows": 1, "dtype": str, "keep_default_na": False}
+    if file.kind == "Excel":
+        return _read_excel(file, stream, **options)
+    return pd.read_csv(stream, **options, **_csv_options(file))
 
 
 def read_chunks(
-    path: Path | TableFile,
+    file: TableFile,
     columns: Sequence[str],
-    *,
-    levels: Sequence[str] = (),
-    as_text: Sequence[str] = (),
-    verbatim: Sequence[str] = (),
+    texts: Mapping[str, Sequence[str]] | None = None,
     na_values: Sequence[str] = (),
+    *,
+    size: int = 0,
     on_progress: Callable[[float], None] = lambda share: None,
 ) -> Iterator[pd.DataFrame]:
-    """Some columns, chunk by chunk, with rows numbered on.
+    """Some columns, chunk by chunk of at most `size` rows, which are numbered on.
 
-    Parameters
-    ----------
-    path : the table.
-    columns : which ones, besides those of `as_text` and `verbatim`.
-    levels : those of them of which text files and spreadsheets give the text, such as 01.
-    as_text : columns of which they do, too, and where "NA" is a text like any other; missing are empty cells
-        and `na_values`.
-    verbatim : the same, but nothing is missing.
-    na_values : what stands for a missing value, besides an empty cell and NA in its many forms.
-    on_progress : is called with the share of the file that has been read, after each chunk.
+    Of the columns `texts`, text files and spreadsheets give the text, such as 01; what stands for a missing
+    value there is listed for each. Elsewhere it is an empty cell, NA in its many forms, and `na_values`.
+    After each chunk `on_progress` is called with the share of the file that has been read.
     """
-    file = as_table_file(path)
-    present = table_columns(file)
-    wanted = list(dict.fromkeys((*columns, *as_text, *verbatim)))
-    missing = [name for name in wanted if name not in present]
-    if missing:
-        raise ValueError(f"{file} has no column {', '.join(map(repr, missing))}.")
-    start = 0
-    read = _arrow_chunks if file.is_typed else _excel_chunks if file.kind is Kind.excel else _csv_chunks
-    with _sentences(file):
-        markers = {name: [*MISSING, *na_values] for name in wanted if name not in verbatim}
-        markers |= {name: ["", *na_values] for name in as_text}
-        for chunk in read(file, wanted, {*levels, *as_text, *verbatim}, markers, on_progress):
+    texts = texts or {}
+    wanted = list(dict.fromkeys((*columns, *texts)))
+    lacking = [name for name in wanted if name not in file.columns]
+    if lacking:
+        raise ValueError(f"{file} has no column {', '.join(map(repr, lacking))}.")
+    markers = {name: list(texts.get(name, [*MISSING, *na_values])) for name in wanted}
+    start, size = 0, size or CHUNK
+    read = _arrow_chunks if file.is_typed else _excel_chunks if file.kind == "Excel" else _csv_chunks
+    with reading(file), file.opened() as streams:
+        for chunk, share in read(file, streams, markers, texts, size):
             if len(chunk):  # pandas gives an empty one for a table of names alone
                 chunk.index = range(start, start + len(chunk))
                 start += len(chunk)
                 yield chunk[wanted]
+                on_progress(share)
     if start == 0:
         raise ValueError(f"{file} has no rows.")
 
 
-def read_table(path: Path | TableFile, columns: Sequence[str], **options: Any) -> pd.DataFrame:
-    """Some columns of all rows; the options are those of `read_chunks`."""
-    import pandas as pd
-
-    return pd.concat(read_chunks(path, columns, **options))
-
-
-def is_unnamed(column: str) -> bool:
-    """Whether a column got its name from pandas: most often it numbers the rows."""
-    return column.startswith(("Unnamed: ", "__index_level_"))
+def read_table(
+    file: TableFile,
+    columns: Sequence[str],
+    texts: Mapping[str, Sequence[str]] | None = None,
+    na_values: Sequence[str] = (),
+) -> pd.DataFrame:
+    """Some columns of all rows, at once: a text anywhere in a column makes text of all its cells."""
+    return pd.concat(read_chunks(file, columns, texts, na_values, size=sys.maxsize))
 
 
 def is_index(column: str, file: TableFile) -> bool:
@@ -145,92 +118,12 @@ def missing_rows(table: pd.DataFrame) -> Bools:
     return lacking
 
 
-def as_labels(column: pd.Series[Any], path: Path | TableFile, if_missing: str) -> NDArray[Any]:
-    """Classes of the rows: numbers and yes or no stay what they are, all else is text.
-
-    Those of text files and spreadsheets are text unless all of them are written as Python would write the
-    number. `if_missing` ends the sentence that refuses a missing one: what can be done about it.
-    """
-    if column.isna().all():
-        raise ValueError(f"{path}: the target {column.name!r} is empty in all rows.")
-    refuse_missing(column, "target", path, if_missing)
-    labels: NDArray[Any] = column.to_numpy()
-    if labels.dtype.kind in "biuf":
-        return labels
-    values = {text: text for text in map(str, labels)}
-    if not as_table_file(path).is_typed:
-        values = _as_written(values)
-    return np.array([values[str(label)] for label in labels])
-
-
-def refuse_missing(column: pd.Series[Any], role: str, path: Path | TableFile, remedy: str) -> None:
-    """Refuse a target or a column of groups that lacks a value; `remedy` ends the sentence."""
-    missing = column.isna()
-    if missing.any():
-        n = int(missing.sum())
-        raise ValueError(
-            f"{path}: the {role} {column.name!r} is missing in {n} row{'s' * (n > 1)}, the first of them "
-            f"row {missing.idxmax()}: fill it in, or {remedy}."
-        )
-
-
-def _as_written(texts: Collection[str]) -> dict[str, Any]:
-    """Values of different texts: numbers, or yes and no, if this keeps every one as it is written."""
-    if all(text in ("True", "False") for text in texts):
-        return {text: text == "True" for text in texts}
-    if all(map(_WHOLE.fullmatch, texts)):
-        return {text: int(text) for text in texts}
-    if all(map(_is_float, texts)) and "-0.0" not in texts:  # which is the same number as 0.0
-        return {text: float(text) for text in texts}
-    return {text: text for text in texts}
-
-
-def _is_float(text: str) -> bool:
-    try:
-        value = float(text)
-    except ValueError:
-        return False
-    return math.isfinite(value) and repr(value) == text
-
-
-def may_mean_missing(text: str) -> bool:
-    """Whether a text is NA in one of its many forms, or nothing but spaces."""
-    return text.strip().casefold() in {marker.casefold() for marker in MISSING}
-
-
-@contextmanager
-def _sentences(file: TableFile) -> Iterator[None]:
-    """Say in one sentence why a file cannot be read."""
-    from pandas.errors import EmptyDataError, ParserError
-
-    try:
-        with reading(file):
-            yield
-    except EmptyDataError:
-        raise ValueError(f"{file} is empty.") from None
-    except ParserError as error:
-        said = str(error).removeprefix("Error tokenizing data. C error: ").strip().removesuffix(".")
-        raise ValueError(f"{file} is not a proper table: {said}.") from None
-
-
-def _finite(texts: Sequence[str]) -> list[float]:
-    """Those that are numbers."""
-    import pandas as pd
-
-    numbers = numbers_in(pd.Series(texts, dtype=object))
-    return [float(number) for number in numbers[np.isfinite(numbers)]]
-
-
-def _csv_options(file: TableFile, kind: Any = None) -> dict[str, Any]:
-    import pandas as pd
-
-    assert file.dialect is not None  # of text
+def _csv_options(file: TableFile) -> dict[str, Any]:
     options = {
-        "sep": r"\s+" if file.dialect.separator == " " else file.dialect.separator,
-        "decimal": file.dialect.decimal,
-        "encoding": file.dialect.encoding,
-        "skiprows": file.dialect.n_before,
-        "dtype": kind,
+        "sep": r"\s+" if file.separator == " " else file.separator,
+        "decimal": file.decimal,
+        "encoding": file.encoding,
+        "skiprows": file.n_before,
     }
     # Since 3.1 pandas reads the number that is nearest to the digits; before, only if it is asked to.
     if tuple(int(part) for part in pd.__version__.split(".")[:2]) < (3, 1):
@@ -238,37 +131,34 @@ def _csv_options(file: TableFile, kind: Any = None) -> dict[str, Any]:
     return options
 
 
+# What follows yields chunks of a table, and the share of it that has been read.
+
+
 def _csv_chunks(
-    file: TableFile,
-    columns: Sequence[str],
-    as_text: Collection[str],
-    markers: Mapping[str, list[str]],
-    on_progress: Callable[[float], None],
-) -> Iterator[pd.DataFrame]:
-    import pandas as pd
-
-    options = _csv_options(file, dict.fromkeys(as_text, str))
-    options |= {"na_values": dict(markers), "keep_default_na": False}
+    file: TableFile, streams: _Streams, markers: _Markers, texts: Collection[str], size: int
+) -> _Chunks:
+    stream, raw = streams
+    options = {"na_values": markers, "keep_default_na": False, "low_memory": False}
+    options["dtype"] = dict.fromkeys(texts, str)
+    n_bytes, start = max(os.fstat(raw.fileno()).st_size, 1), 0
     # All columns: with usecols pandas would cut rows that are too long, without a word.
-    with (
-        file.opened() as (stream, raw),
-        pd.read_csv(stream, chunksize=CHUNK, low_memory=False, **options) as chunks,
-    ):
-        size = max(os.fstat(raw.fileno()).st_size, 1)
+    with pd.read_csv(stream, chunksize=size, **options, **_csv_options(file)) as chunks:
         for chunk in chunks:
-            _check_index(chunk.index, file)
-            yield _with_points(chunk, as_text) if options["decimal"] == "," else chunk
-            on_progress(raw.tell() / size)
+            _check_index(chunk.index, start, file)
+            start += len(chunk)
+            if file.decimal == ",":  # numbers in columns that hold text as well
+                mixed = [name for name in text_columns(chunk) if name not in texts]
+                mixed = [name for name in mixed if pd.api.types.infer_dtype(chunk[name]) == "string"]
+                chunk = chunk.assign(**{name: with_decimal_points(chunk[name]) for name in mixed})  # noqa: PLW2901
+            yield chunk, raw.tell() / n_bytes
 
 
-def _check_index(index: pd.Index[Any], file: TableFile) -> None:
+def _check_index(index: pd.Index[Any], start: int, file: TableFile) -> None:
     """Refuse rows of more fields than there are names, unless the first ones name rows, as R writes it.
 
     Of such fields pandas makes an index.
     """
-    import pandas as pd
-
-    if isinstance(index, pd.RangeIndex) and index.start % CHUNK == 0:
+    if isinstance(index, pd.RangeIndex) and index.start == start:
         return
     counts = index.dtype.kind in "iu" and bool((np.diff(index.to_numpy()) == 1).all())
     names = index.nlevels == 1 and index.dtype.kind not in "iufb" and index.is_unique
@@ -277,41 +167,28 @@ def _check_index(index: pd.Index[Any], file: TableFile) -> None:
     note(f"{file} has one name less than columns, as R writes it: the first column is left out.")
 
 
-def _with_points(chunk: pd.DataFrame, as_text: Collection[str]) -> pd.DataFrame:
-    """Numbers with a decimal comma in columns that hold text as well, written with a point."""
-    mixed = [name for name in text_columns(chunk) if name not in as_text]
-    return chunk.assign(**{name: decimal_points(chunk[name]) for name in mixed})
-
-
 def _excel_chunks(
-    file: TableFile,
-    columns: Sequence[str],
-    as_text: Collection[str],
-    markers: Mapping[str, list[str]],
-    on_progress: Callable[[float], None],
-) -> Iterator[pd.DataFrame]:
-    whole = _read_excel(file, dtype=dict.fromkeys(as_text, str), na_values=dict(markers))
-    for start in range(0, len(whole), CHUNK):
-        yield whole[start : start + CHUNK]
-        on_progress(min((start + CHUNK) / len(whole), 1.0))
+    file: TableFile, streams: _Streams, markers: _Markers, texts: Collection[str], size: int
+) -> _Chunks:
+    # As objects at first: pandas would make numbers of yes, no and missing values.
+    types = {name: str if name in texts else object for name in markers}
+    whole = _read_excel(
+        file, streams[0], dtype=types, na_values=markers, keep_default_na=False
+    ).infer_objects()
+    for start in range(0, len(whole), size):
+        yield whole[start : start + size], min((start + size) / len(whole), 1.0)
 
 
-def _read_excel(file: TableFile, **options: Any) -> pd.DataFrame:
+def _read_excel(file: TableFile, stream: IO[bytes], **options: Any) -> pd.DataFrame:
     """The first sheet of a workbook; an empty one is refused."""
-    import pandas as pd
     from python_calamine import CalamineError
 
-    if options.get("header", 0) is None:
-        options["dtype"] = str
-    with file.raw() as raw:
-        try:
-            with pd.ExcelFile(raw, engine="calamine") as book:
-                sheets = book.sheet_names
-                first = pd.read_excel(book, sheet_name=0, keep_default_na=False, **options)
-        except (CalamineError, LookupError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"{file} cannot be read as Excel: {_first_line(error)}; it may be damaged, or be locked."
-            ) from None
+    try:
+        with pd.ExcelFile(stream, engine="calamine") as book:
+            sheets = book.sheet_names
+            first = pd.read_excel(book, sheet_name=0, **options)
+    except (LookupError, TypeError, ValueError) as error:  # of a damaged workbook
+        raise CalamineError(str(error)) from None
     if first.empty and not len(first.columns):
         raise ValueError(f"{file} is empty.")
     if len(sheets) > 1:
@@ -320,65 +197,39 @@ def _read_excel(file: TableFile, **options: Any) -> pd.DataFrame:
 
 
 def _arrow_chunks(
-    file: TableFile,
-    columns: Sequence[str],
-    as_text: Collection[str],
-    markers: Mapping[str, list[str]],
-    on_progress: Callable[[float], None],
-) -> Iterator[pd.DataFrame]:
-    import pyarrow as pa
-
-    done = 0
-    with file.raw() as raw:
-        opened = _open_arrow(file, raw)
-        try:
-            for batch in opened.batches(list(columns)):
-                # Without what pandas has noted in the file, which may be damaged.
-                chunk = batch.replace_schema_metadata(None).to_pandas()
-                for name, texts in markers.items():
-                    column = chunk[name]
-                    numeric = column.dtype.kind in "biuf"
-                    chunk[name] = column.mask(column.isin(_finite(texts) if numeric else texts))
-                done += len(chunk)
-                yield chunk
-                on_progress(done / max(opened.n_rows, done))
-        except pa.ArrowException as error:
-            raise ValueError(f"{file} cannot be read as {file.kind}: {_first_line(error)}.") from None
+    file: TableFile, streams: _Streams, markers: _Markers, texts: Collection[str], size: int
+) -> _Chunks:
+    opened, names, done = _open_arrow(file, streams[0]), list(markers), 0
+    if file.kind == "Parquet":
+        n_rows = opened.metadata.num_rows
+        batches = opened.iter_batches(min(size, n_rows or 1), columns=names)
+    else:
+        n_rows = sum(opened.get_batch(i).num_rows for i in range(opened.num_record_batches))
+        batches = _feather_batches(opened, names, size)
+    finite = {name: numbers_in(pd.Series(marks, dtype=object)) for name, marks in markers.items()}
+    finite = {name: numbers[np.isfinite(numbers)] for name, numbers in finite.items()}
+    for batch in batches:
+        # Without what pandas has noted in the file, which may be damaged.
+        chunk = batch.replace_schema_metadata(None).to_pandas()
+        for name in names:
+            missing = finite[name] if chunk[name].dtype.kind in "biuf" else markers[name]
+            chunk[name] = chunk[name].mask(chunk[name].isin(missing))
+        done += len(chunk)
+        yield chunk, done / n_rows
 
 
-class _Opened(NamedTuple):
-    """A file of Parquet or Feather: its schema and number of rows, and what gives batches of some columns."""
+def _feather_batches(opened: Any, names: list[str], size: int) -> Iterator[Any]:
+    for i in range(opened.num_record_batches):
+        batch = opened.get_batch(i).select(names)
+        for start in range(0, batch.num_rows, size):
+            yield batch.slice(start, size)
 
-    schema: Any
-    n_rows: int
-    batches: Callable[[list[str]], Iterable[Any]]
 
-
-def _open_arrow(file: TableFile, raw: IO[bytes]) -> _Opened:
+def _open_arrow(file: TableFile, stream: IO[bytes]) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        if file.kind is Kind.parquet:
-            parquet = pq.ParquetFile(raw)
-            n_rows = parquet.metadata.num_rows
-            return _Opened(
-                parquet.schema_arrow, n_rows, lambda columns: parquet.iter_batches(CHUNK, columns=columns)
-            )
-        feather = pa.ipc.open_file(raw)
-        numbers = range(feather.num_record_batches)
-        n_rows = sum(feather.get_batch(i).num_rows for i in numbers)
-        return _Opened(feather.schema, n_rows, lambda columns: _feather_batches(feather, columns))
-    except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{file} cannot be read as {file.kind}: {_first_line(error)}.") from None
-
-
-def _feather_batches(feather: Any, columns: list[str]) -> Iterator[Any]:
-    for i in range(feather.num_record_batches):
-        batch = feather.get_batch(i).select(columns)
-        for start in range(0, batch.num_rows, CHUNK):
-            yield batch.slice(start, CHUNK)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0].removesuffix(".") or type(error).__name__
+        return pq.ParquetFile(stream) if file.kind == "Parquet" else pa.ipc.open_file(stream)
+    except OSError as error:  # of a damaged file
+        raise pa.ArrowException(str(error)) from None
