@@ -490,7 +490,7 @@ def test_forged_arrays(name, forge, said, file, path):
     ("where", "value", "said"),
     [
         ((), {"!class": "PoolScores"}, "model_ is not a PoolModel"),
-        (("labels",), {"!texts": ["b", "a", "c"]}, "it holds '!texts', which is not understood"),
+        (("data", "labels"), {"!texts": ["b", "a", "c"]}, "it holds '!texts', which is not understood"),
         (("training",), None, "training is not a TrainingRows"),
         (("n_copies",), 1.5, "n_copies is not a whole number"),
         (("n_copies",), True, "n_copies is not a whole number"),
@@ -651,7 +651,8 @@ def test_texts_that_would_fill_the_memory_are_refused(data, path):
     put_together(path, header, arrays)
     with pytest.raises(ValueError, match=f"y holds texts too long for so many: {len(y)} of 10000000"):
         load_model(path)
-    header["state"]["model_"]["labels"]["!texts"] = ["a", "b" * 10**5] + [""] * 10**5
+    header["state"]["model_"]["training"]["y"]["!texts"] = ["a", "b"]
+    header["state"]["model_"]["data"]["labels"]["!texts"] = ["a", "b" * 10**5] + [""] * 10**5
     put_together(path, header, arrays)
     with pytest.raises(ValueError, match="labels holds texts too long for so many: 100002 of 100000"):
         load_model(path)
@@ -662,7 +663,7 @@ def test_names_of_rows_need_a_table_that_could_have_them(data, path):
     frame = pd.DataFrame(X, index=[f"row {i}" for i in range(len(X))]).rename(columns=str)
     save_model(CorralClassifier(max_rows=10, random_state=0).fit(frame, y), path)
     header, arrays = take_apart(path)
-    header["state"]["model_"]["thinning"]["n_rows"] = 10**9
+    header["state"]["model_"]["compression"]["n_rows"] = 10**9
     put_together(path, header, arrays)
     with pytest.raises(ValueError, match="row_names are given of a table of 1000000000 rows"):
         load_model(path)

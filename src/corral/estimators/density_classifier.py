@@ -539,7 +539,7 @@ class DensityClassifier(ClassifierMixin, TableEstimator):
     @property
     def class_count_(self) -> Floats:
         """Number of training rows of each class, weights counted."""
-        return self.model_.counts
+        return self.model_.data.counts
 
     @property
     def class_prior_(self) -> Floats:

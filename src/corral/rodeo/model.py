@@ -188,8 +188,6 @@ def learn_model(
     bandwidths = _learn_bandwidths(data, units, settings.rodeo, random, computation)
     return FittedModel(
         settings=settings,
-        labels=data.labels,
-        counts=data.counts,
         prior=prior,
         scale=units,
         bandwidths=bandwidths,
