@@ -54,8 +54,7 @@ def plan_of(codes, weights=None, prior=(0.5, 0.3, 0.2)):
         np.arange(n)[:, np.newaxis].astype(float), codes, weights, np.arange(prior.size),
         np.bincount(codes, minlength=prior.size), np.arange(n), np.arange(n), None,
     )  # fmt: skip
-    nothing = np.zeros(n, dtype=int)
-    return FoldPlan(data, np.arange(n), nothing[np.newaxis], nothing, prior, 0.0, weights / weights.sum())
+    return FoldPlan(data, np.arange(n), np.zeros((1, n), dtype=int), prior, 0.0, weights / weights.sum())
 
 
 def random_pool(n_members=3, n=50, n_classes=3):
