@@ -55,7 +55,7 @@ def _judge(rows: Rows, new: Rows, seed: int, *, subsample: bool) -> tuple[float,
     random, computation = np.random.RandomState(seed), Computation(1)
     settings = PoolSettings(data.counts / data.counts.sum(), True, 0.1, MAX_ROWS)
     table = replace(large_table(training, data, MAX_ROWS, random, computation), general=subsample)
-    model = learn_large_pool(table, settings, MAX_ROWS, random, computation)
+    model = learn_large_pool(table, settings, random, computation)
     log_proba = model.posterior(model.log_densities(new[0], computation))
     codes = np.searchsorted(data.labels, new[1])
     hits = log_proba.argmax(axis=1) == codes

@@ -676,16 +676,13 @@ def _add_levels(q, of_levels, offsets, x, c, has_gaps, a):
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def add_exponents(
-    xx, xc, cc, n_shared, half, shrinkage, log_h, of_levels, offsets, x, c, has_gaps, exponents
-):
-    """Add exponents of kernels, whose coordinates are shrunk, to others (n_queries, n_rows).
+def add_exponents(xc, cc, half, shrinkage, of_levels, offsets, x, c, has_gaps, exponents):
+    """Add what rows, whose coordinates are shrunk, change in exponents (n_queries, n_rows) of kernels.
 
     Parameters
     ----------
-    xx, n_shared : (n_queries,) squared lengths of the queries, and numbers of coordinates that they have.
     xc, cc : (n_queries, n_rows) products with rows, and squared lengths of rows in these coordinates.
-    half, shrinkage, log_h : 1 / (2 h^2), the factor of rows' coordinates, and log h, of the bandwidth h.
+    half, shrinkage : 1 / (2 h^2) of the bandwidth h, and the factor of rows' coordinates.
     of_levels : (3, n_levels) exponents for each level of all columns that a query may have: if the row has
         the same, if it has another, and if it has none.
     offsets : (n_columns,) where the levels of each column begin.
@@ -695,9 +692,8 @@ def add_exponents(
     twice, square = 2.0 * half * shrinkage, half * shrinkage * shrinkage
     for q in range(exponents.shape[0]):
         a, product, length = exponents[q], xc[q], cc[q]
-        of_query = half * xx[q] + log_h * n_shared[q]
         for i in range(a.shape[0]):
-            a[i] += of_query - twice * product[i] + square * length[i]
+            a[i] += square * length[i] - twice * product[i]
         _add_levels(q, of_levels, offsets, x, c, has_gaps, a)
 
 

@@ -39,8 +39,8 @@ class Examples(NamedTuple):
     ----------
     X : (n_examples, n_features)
     codes, weights : (n_examples,)
-    own : (n_examples,) their positions among the rows of the class, -1 for rows that densities do not know.
-    left_out : (n_examples,) their positions among all rows, likewise.
+    own, left_out : (n_examples,) their positions among the rows of the class, and among all rows; -1 for rows
+        that densities do not know.
     """
 
     X: Floats
@@ -48,6 +48,11 @@ class Examples(NamedTuple):
     weights: Floats
     own: Integers
     left_out: Integers
+
+    @classmethod
+    def choose(cls, rows: LabelledRows, positions: Integers, own: Integers, left_out: Integers) -> Examples:
+        """Look at some of the rows."""
+        return cls(rows.X[positions], rows.codes[positions], rows.all_weights[positions], own, left_out)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Examples]) -> Examples:
@@ -61,8 +66,6 @@ class LocalModel(ABC):
 
     Attributes
     ----------
-    labels : (n_classes,) classes in order.
-    counts : (n_classes,) training rows of each class, weights counted.
     prior : (n_classes,) probability of each class before a sample is seen.
     n_copies : how many training rows are copies of others.
     training : the rows as they were given.
@@ -71,8 +74,6 @@ class LocalModel(ABC):
     learnt_contrast : how classes differ, if the fit had to know it.
     """
 
-    labels: NDArray[Any]
-    counts: Floats
     prior: Floats
     n_copies: int
     training: TrainingRows
@@ -82,15 +83,12 @@ class LocalModel(ABC):
 
     def validate(self) -> None:
         """Refuse parts that do not belong together; each of them has checked itself."""
-        n_classes, d = self.prior.size, self.n_features
+        n_classes, d = self.labels.size, self.n_features
         check_array("prior", self.prior, (n_classes,), 0.0, 1.0)
         if abs(self.prior.sum() - 1.0) > 1e-8:
             raise ValueError("prior does not sum to 1")
-        check_array("counts", self.counts, (n_classes,), 0.0)
         check_number("n_copies", self.n_copies, 0)
         check_number("min_effect", self.min_effect, 0.0, 1.0)
-        if self.labels.size != n_classes or not np.array_equal(self.labels, self.data.labels):
-            raise ValueError("labels are not those of the rows")
         if not np.isin(self.training.y, self.labels).all():
             raise ValueError("y holds labels of no class")
         check_shape("X", self.training.X, (None, d))
@@ -100,6 +98,11 @@ class LocalModel(ABC):
             raise ValueError("numbers holds a number that no row has")
         if self.learnt_contrast is not None:
             check_shape("markers", self.learnt_contrast.markers, (n_classes, d))
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """(n_classes,) classes in order."""
+        return self.data.labels
 
     @property
     def n_features(self) -> int:
@@ -113,7 +116,7 @@ class LocalModel(ABC):
 
     @abstractmethod
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
-        """Log densities (n_samples, n_classes) in scaled units."""
+        """Log densities (n_samples, n_classes) of scaled samples."""
 
     def joint(self, log_density: Floats) -> Floats:
         """Logarithm of prior times density, from log densities."""
@@ -165,7 +168,10 @@ class LocalModel(ABC):
 
     def rows_by_number(self, numbers: Integers) -> Floats:
         """Training rows (n_numbers, n_features) by their positions among those that were given."""
-        return self.training.X[numbers]
+        if self.kept_rows is None:
+            return self.training.X[numbers]
+        order = np.argsort(self.kept_rows)
+        return self.compared_rows.X[order[np.searchsorted(self.kept_rows, numbers, sorter=order)]]
 
     def rows_behind(self, a: int) -> Integers:
         """How many training rows each row of a class in `data` stands for."""
@@ -175,12 +181,7 @@ class LocalModel(ABC):
         """Rows of a class to look at, drawn from all of them."""
         of_class = self.data.members()[a]
         own = example_rows(self.data.X[of_class], self.data.all_weights[of_class], MAX_EXAMPLES)
-        return self.examples_of(self.data, of_class[own], own, of_class[own])
-
-    @staticmethod
-    def examples_of(rows: LabelledRows, at: Integers, own: Integers, left_out: Integers) -> Examples:
-        """Look at some of the rows."""
-        return Examples(rows.X[at], rows.codes[at], rows.all_weights[at], own, left_out)
+        return Examples.choose(self.data, of_class[own], own, of_class[own])
 
     def calibration_points(self) -> Integers:
         """Which of these rows are left out, one by one: all, or some that are spread over each class."""

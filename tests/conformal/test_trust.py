@@ -127,7 +127,7 @@ def test_members_leave_rows_out_as_loops_do(grouped):
     model = CorralClassifier(random_state=0).fit(X, y, groups=groups).model_
     data, points = model.data, np.array([0, 7, 20, 29])
     for member in model.pool.members:
-        found = member.log_densities_without(data, points, data.X[points])
+        found = member.log_densities_without(data, data.X[points], data.units[points])
         scaled = member.scale.transform(data.X)
         for a, mixture in enumerate(member.classes):
             for k, i in enumerate(points):
@@ -142,21 +142,21 @@ def test_pool_compares_with_rows_left_out_of_their_folds():
     left_out = model.leave_out(kept.points, Computation())
     codes = data.codes[kept.points]
     assert_array_equal(left_out.log_density, kept.log_density_of_pool)
-    assert kept.refined.any()
-    assert not kept.refined.all()
+    assert model.pool.refined.any()
+    assert not model.pool.refined.all()
     # Refined bandwidths have another level in each fold, and take no part.
     members = [
-        member for member, refined in zip(model.pool.members, kept.refined, strict=True) if not refined
+        member for member, refined in zip(model.pool.members, model.pool.refined, strict=True) if not refined
     ]
     spreads, shares = [], []
-    for of_member in kept.log_density[~kept.refined]:
+    for of_member in kept.log_density[~model.pool.refined]:
         own = [[of_member[i, a] for i in np.flatnonzero(codes == a)] for a in range(5)]
         below = [max(0.0, sorted(values)[(len(values) - 1) // 2] - x) for values in own for x in values]
         spreads.append(2.0 * np.mean(below))
         shares.append(np.exp(conformal_oracle.told_apart(of_member, codes, np.ones(codes.size)) / 0.05))
     correlated = np.array([member.sees_correlations for member in members])
     shares = with_least_share(np.array(shares) / np.sum(shares), correlated, 0.3)
-    likeness = np.tensordot(shares / spreads, kept.log_density[~kept.refined], 1)
+    likeness = np.tensordot(shares / spreads, kept.log_density[~model.pool.refined], 1)
     assert_allclose(left_out.likeness, likeness, rtol=1e-9)
     found = model.estimates(data.X[:7], Computation())
     assert_array_equal(found.log_density, model.log_densities(data.X[:7], Computation()))

@@ -128,26 +128,21 @@ def test_same_bits_for_the_same_partitions_and_seed(thinned):
 def test_cells_have_all_rows_but_those_held_out(weights):
     found = DaskCorralClassifier(**FEW).fit(*chunked(), weights)
     w = np.ones(len(X)) if weights is None else weights
-    thinning, data = found.model_.thinning, found.model_.data
-    in_cells = np.isin(np.arange(len(X)), thinning.held_out.numbers, invert=True) & (w > 0.0)
+    compression, data = found.model_.compression, found.model_.data
+    in_cells = np.isin(np.arange(len(X)), compression.held_out.numbers, invert=True) & (w > 0.0)
     totals = []
     for a, label in enumerate(found.classes_):
         counted = (w > 0.0) & (label == Y)
         at = np.flatnonzero(in_cells & counted)
-        of_class = thinning.classes[a]
-        if of_class is None:
+        if a not in compression.held_out.codes:
             assert_array_equal(np.sort(data.numbers[data.codes == a]), np.flatnonzero(counted))
             continue
-        assert of_class.counts.sum() == at.size
+        assert compression.counts[data.codes == a].sum() == at.size
         shares = data.weights[data.codes == a]
         totals.append(shares.sum() / w[at].sum())
-        scale = {member.title: member.scale for member in found.model_.pool.members}
-        for kind, centres in zip(thinning.kinds, of_class.centres, strict=True):
-            for name, units in scale.items():
-                if kind in name:  # mean and scatter are those of all rows, one by one
-                    x = units.transform(X[at])
-                    mean = np.average(x, axis=0, weights=w[at])
-                    assert_allclose(np.average(centres, axis=0, weights=shares), mean, atol=1e-12)
+        for member in found.model_.pool.members:  # the mean is that of all rows, one by one
+            mean = np.average(member.scale.transform(X[at]), axis=0, weights=w[at])
+            assert_allclose(np.average(member.classes[a].rows, axis=0, weights=shares), mean, atol=1e-12)
     assert_allclose(totals, totals[0], rtol=1e-12)
 
 

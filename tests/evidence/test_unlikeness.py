@@ -12,6 +12,7 @@ from corral import CorralClassifier, RodeoClassifier
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.evidence.explainers import explainer_of
 from corral.evidence.shapley import Coalitions
+from corral.model import Examples
 from corral.parallel import Computation
 from corral.pool.categories import LevelCounts, learn_levels
 from evidence import evidence_oracle
@@ -195,7 +196,7 @@ def test_a_pool_leaves_whole_groups_out(levels):
     model = CorralClassifier(random_state=0).fit(X, y, weights, groups).model_
     data, points = model.data, np.array([1, 17, 40])
     coalitions = Coalitions.all(np.arange(4), 4)
-    examples = model.examples_of(data, points, points, points)
+    examples = Examples.choose(data, points, points, points)
     explainer = explainer_of(model, examples.X, ALONE, examples=examples)
     for a in range(3):
         found = explainer.of_sets(a, np.arange(3), coalitions).log_density

@@ -407,7 +407,7 @@ def test_forged_arrays(name, forge, said, file, path):
     ("where", "value", "said"),
     [
         ((), {"!class": "PoolScores"}, "model_ is not a PoolModel"),
-        (("labels",), {"!texts": ["b", "a", "c"]}, "it holds '!texts', which is not understood"),
+        (("data", "labels"), {"!texts": ["b", "a", "c"]}, "it holds '!texts', which is not understood"),
         (("training",), None, "training is not a TrainingRows"),
         (("n_copies",), 1.5, "n_copies is not a whole number"),
         (("n_copies",), True, "n_copies is not a whole number"),
@@ -558,7 +558,8 @@ def test_texts_that_would_fill_the_memory_are_refused(data, path):
     header, arrays = take_apart(path)
     header["state"]["model_"]["training"]["y"]["!texts"] = ["a", "b" * 10**7]  # which all rows would repeat
     assert_refused(path, header, arrays, f"y holds texts too long for so many: {len(y)} of 10000000")
-    header["state"]["model_"]["labels"]["!texts"] = ["a", "b" * 10**5] + [""] * 10**5
+    header["state"]["model_"]["training"]["y"]["!texts"] = ["a", "b"]
+    header["state"]["model_"]["data"]["labels"]["!texts"] = ["a", "b" * 10**5] + [""] * 10**5
     assert_refused(path, header, arrays, "labels holds texts too long for so many: 100002 of 100000")
 
 
@@ -567,7 +568,7 @@ def test_names_of_rows_need_a_table_that_could_have_them(data, path):
     frame = pd.DataFrame(X, index=[f"row {i}" for i in range(len(X))]).rename(columns=str)
     save_model(CorralClassifier(max_rows=10, random_state=0).fit(frame, y), path)
     header, arrays = take_apart(path)
-    header["state"]["model_"]["thinning"]["n_rows"] = 10**9
+    header["state"]["model_"]["compression"]["n_rows"] = 10**9
     assert_refused(path, header, arrays, "row_names are given of a table of 1000000000 rows")
 
 

@@ -3,6 +3,9 @@
 import numpy as np
 
 from corral.data.dataset import LabelledRows, TrainingRows
+from corral.pool.categories import LevelKernels
+
+NO_CATEGORIES = LevelKernels(np.empty(0, dtype=np.int64), [], None)
 
 
 def table(n=60, d=4, n_classes=3, seed=0):

@@ -14,7 +14,6 @@ from corral.data.scaling import learn_scale
 from corral.data.weights import effective_number
 from corral.evidence.shapley import Coalitions
 from corral.pool.bandwidths import Refinement
-from corral.pool.categories import LevelKernels
 from corral.pool.densities import Mixture
 from corral.pool.exponents import NO_UNIT
 from corral.pool.fold_plan import FoldPlan
@@ -24,7 +23,7 @@ from corral.pool.scaled_rows import RowsInUnits
 from corral.pool.transforms import ClassTransform, learn_transforms
 from corral.posterior import known, log_posterior
 from pool import pool_oracle
-from pool.pool_tables import integral
+from pool.pool_tables import NO_CATEGORIES, integral
 
 COVARIANCES = ("own", "shared", "diagonal", "selected", "none")
 N_CATEGORIES = np.array([0, 3, 0, 2, 0])
@@ -134,7 +133,7 @@ def test_far_away_samples_keep_their_digits():
 
 
 def test_variables_that_take_no_part_are_uniform():
-    transform = ClassTransform.standard(np.array([1]), np.zeros(1), np.array([2.0]), LevelKernels.none())
+    transform = ClassTransform.standard(np.array([1]), np.zeros(1), np.array([2.0]), NO_CATEGORIES)
     density = Mixture(np.array([[0.5, 0.2, 0.1], [0.3, 0.4, 0.2]]), None, transform, 0.5, 1.0)
     x = np.array([[0.1, 0.3, 0.9], [0.7, 0.3, np.nan]])
     log_density = density.log_density(x)
@@ -144,7 +143,7 @@ def test_variables_that_take_no_part_are_uniform():
 
 def test_classes_without_variables_or_rows():
     nothing = np.array([], dtype=int)
-    transform = ClassTransform.standard(nothing, np.empty(0), np.empty(0), LevelKernels.none())
+    transform = ClassTransform.standard(nothing, np.empty(0), np.empty(0), NO_CATEGORIES)
     assert_allclose(Mixture(np.ones((3, 2)), None, transform, 0.5, 0.5).log_density(np.zeros((2, 2))), 0.0)
     nobody = Mixture(np.ones((0, 2)), None, transform, 0.5, 0.5)
     assert np.isneginf(nobody.log_density(np.zeros((2, 2)))).all()

@@ -18,8 +18,7 @@ from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.subsample import sample_sizes
 from corral.estimators.validation import check_groups, refuse_groups_of_whole_classes
 from corral.parallel import Computation
-from corral.pool.centroids import Cells, Centroids
-from corral.pool.compression import CompressionPlan
+from corral.pool.compression import Cells, Centroids, CompressionPlan
 from corral.pool.learning import LargeTable, PoolSettings, learn_large_pool
 from corral.pool.model import PoolModel
 
@@ -61,6 +60,7 @@ def learn_cluster_pool(
     table = LargeTable(
         sample=replace(sample, numbers=drawn.numbers[sample.numbers], counts=of_all.totals),
         sizes=n_rows,
+        max_rows=settings.max_rows,
         n_rows=of_all.n_given,
         n=n_rows.sum() * sample.n / len(sample.X),
         n_copies=sample.n_copies,
@@ -68,7 +68,7 @@ def learn_cluster_pool(
         training=None,
         compress=compress,
     )
-    return learn_large_pool(table, settings, settings.max_rows, random, computation)
+    return learn_large_pool(table, settings, random, computation)
 
 
 def _training(rows: Part, levels: Integers | None) -> TrainingRows:

@@ -461,7 +461,7 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
     @property
     def class_count_(self) -> Floats:
         """Number of training rows of each class, weights counted."""
-        return self.model_.counts
+        return self.model_.data.counts
 
     @property
     def class_prior_(self) -> Floats:

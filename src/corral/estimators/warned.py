@@ -52,7 +52,7 @@ def warn_of_empty_selections(model: FittedModel) -> None:
     Bandwidths shrink most in range and rank units.
     """
     scale = model.settings.scale
-    without = model.labels[(model.counts > 0.0) & ~model.relevant.any(axis=1)].tolist()
+    without = model.labels[(model.data.counts > 0.0) & ~model.relevant.any(axis=1)].tolist()
     if without and model.settings.features == "selected":
         others = " or ".join(repr(unit) for unit in ("range", "rank") if unit != scale)
         warn_user(

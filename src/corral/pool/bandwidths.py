@@ -71,7 +71,7 @@ class Refinement:
     Attributes
     ----------
     plan : the rows, sorted by class, and the points.
-    rows, points : (n_rows, n_features) and (n_points, n_features) scaled.
+    rows, points : scaled.
     starts : (n_classes + 1,) where the rows of each class begin.
     """
 
@@ -215,13 +215,7 @@ class Refinement:
         return plan.log_loss(log_proba) + penalty, np.append(gradient, by_log_power + log_power / plan.count)
 
     def _gradient(self, shares: Floats, of_point: Floats, theta: Floats) -> Floats:
-        """Derivatives of the loss by theta.
-
-        Parameters
-        ----------
-        shares : (n_points, n_rows) derivatives by the exponents.
-        of_point : (n_points,) their sums.
-        """
+        """Derivatives of the loss by theta, from those by the exponents (n_points, n_rows) and their sums."""
         d, partly, x, c = self._partly.size, self._partly, self._x, self._c
         of_factors = shares @ self._factors
         of_has, of_squares = np.split(of_factors[:, d:], 2, axis=1)

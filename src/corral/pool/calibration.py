@@ -22,19 +22,10 @@ _TOLERANCE = 1e-8
 def fit_log_weights(
     log_density: Floats, plan: FoldPlan, center: Floats, deviation: float, start: Floats | None = None
 ) -> tuple[Floats, float]:
-    """Fit logarithms of weights by Newton's method, with Fisher's information as the curvature.
+    """Fit logarithms (n_members,) of weights by Newton's method, with Fisher's information as the curvature.
 
-    Parameters
-    ----------
-    log_density : (n_members, n_points, n_classes), finite.
-    plan : the points, their classes and weights.
-    center, deviation : (n_members,) and number, of the normal prior.
-    start : (n_members,) where to begin, the center by default.
-
-    Returns
-    -------
-    log_weights : (n_members,)
-    objective : the mean log loss and the prior.
+    From finite log densities (n_members, n_points, n_classes), and a normal prior with a center (n_members,),
+    where the fit starts by default. Returns the mean log loss with the prior, too.
     """
     strength = 1.0 / (deviation**2 * plan.count)
 

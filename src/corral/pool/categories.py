@@ -1,10 +1,9 @@
-"""Variables with levels: how a class sees them, and how often each level occurs in it.
+"""Variables with categories: their kernels, and how often each category occurs in a class.
 
-Where rows are pulled towards the mean of their class, a row with level l has the probabilities
-:math:`(1 - h^2) [l = l'] + h^2 p_y(l')`, which keep the frequencies :math:`p_y` of the class as a pulled
-kernel keeps its covariance: h = 1 is naive Bayes. Other kernels are those of
-`rodeo.factors`. Frequencies are drawn towards those of all classes, as if some rows with these were
-added.
+Where rows are shrunk towards the mean of their class, a row with category l has the probabilities
+:math:`(1 - h^2) [l = l'] + h^2 p_y(l')`, which keep the frequencies :math:`p_y` of the class as a shrunk
+kernel keeps its covariance: h = 1 is naive Bayes. Other kernels are those of `rodeo.factors`. Frequencies
+are shrunk towards those of all classes, as if some rows with these were added.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ EXTRA_ROWS = 2.0
 
 
 class LevelKernels(NamedTuple):
-    """How a class sees variables with levels.
+    """Kernels of a class in the variables with categories.
 
     Attributes
     ----------
     columns : (n_columns,) which they are.
-    log_shares : for each of them (n_levels,) logarithms of the frequencies in the class.
-    precision : (n_columns,) inverse squared bandwidths where the common one is 1, or None if rows are pulled
+    log_shares : for each of them (n_categories,) logarithms of the frequencies in the class.
+    precision : (n_columns,) inverse squared bandwidths where the common one is 1, or None if rows are shrunk
         towards the frequencies.
     """
 
@@ -48,67 +47,56 @@ class LevelKernels(NamedTuple):
         if self.precision is not None:
             check_array("precision", self.precision, (self.columns.size,), 0.0, 1e30)
 
-    @classmethod
-    def none(cls) -> LevelKernels:
-        """No variables with levels."""
-        return cls(np.empty(0, dtype=np.int64), [], None)
-
     @property
     def sizes(self) -> Integers:
-        """(n_columns,) numbers of levels."""
+        """(n_columns,) numbers of categories."""
         return np.array([log_share.size for log_share in self.log_shares], dtype=np.int64)
 
     @property
     def offsets(self) -> Integers:
-        """(n_columns,) where the levels of each column begin if all are in one row."""
+        """(n_columns,) where the categories of each column begin if all are in one row."""
         return np.cumsum([0, *self.sizes])[:-1].astype(np.int64)
 
     def log_shares_at(self, x: Floats) -> Floats:
-        """Logarithms of the frequencies of levels (n_samples, n_columns); 0 for gaps."""
-        found = np.zeros(x.shape)
+        """Logarithms of the frequencies of categories (n_samples, n_columns); 0 for missing values."""
+        log_shares = np.zeros(x.shape)
         for k, log_share in enumerate(self.log_shares):
-            known = ~np.isnan(x[:, k])
-            found[known, k] = log_share[x[known, k].astype(np.int64)]
-        return found
+            has = ~np.isnan(x[:, k])
+            log_shares[has, k] = log_share[x[has, k].astype(np.int64)]
+        return log_shares
 
-    def exponents(self, bandwidths: Floats) -> Floats:
-        """Exponents (n_bandwidths, 3, n_levels) of each level, by that of a row: equal, another, none."""
-        if not self.log_shares:
-            return np.zeros((bandwidths.size, 3, 0))
-        log_p, sizes = np.concatenate(self.log_shares), self.sizes
+    def exponents(self, bandwidth: float) -> Floats:
+        """Exponents (3, n_categories) of each category, by that of a row: equal, another, missing."""
+        log_p, sizes = np.concatenate([np.zeros(0), *self.log_shares]), self.sizes
         precision = None if self.precision is None else np.repeat(self.precision, sizes)
-        found = np.empty((bandwidths.size, 3, log_p.size))
-        by_row = level_exponents(log_p, np.repeat(sizes, sizes), precision, bandwidths[:, np.newaxis])
-        for k, exponents in enumerate(by_row):
-            found[:, k] = exponents
-        return found
+        return np.array(level_exponents(log_p, np.repeat(sizes, sizes), precision, bandwidth))
 
 
 def level_exponents(
-    log_p: Floats, sizes: Integers, precision: Floats | None, h: Floats
+    log_p: Floats, sizes: Integers, precision: Floats | None, h: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Exponents of levels with frequencies p, by the level of a row: equal, another, none.
+    """Exponents of categories with frequencies p, by the category of a row: equal, another, missing.
 
-    All arguments broadcast: logarithms of the frequencies, numbers of levels of their columns, inverse
-    squared bandwidths of these (see `LevelKernels`), and the common bandwidths.
+    `sizes` are the numbers of categories of their columns, and `precision` is that of `LevelKernels`; both
+    broadcast with `log_p`.
     """
     if precision is None:
         log_far = 2.0 * np.log(h) + log_p
         return -np.logaddexp(np.log(np.maximum(1.0 - h**2, 1e-300)), log_far), -log_far, -log_p
-    half = 0.5 * precision / h**2
+    half = np.broadcast_to(0.5 * precision / h**2, log_p.shape)
     equal = np.log1p((sizes - 1.0) * np.exp(-half))
     return equal, equal + half, -log_p
 
 
 class LevelsOfRows(NamedTuple):
-    """Levels of rows as compiled loops read them: (n_columns, n_rows), and whether some row has none."""
+    """Categories of rows as compiled loops read them: (n_columns, n_rows), and whether some row has none."""
 
     c: Floats
     has_gaps: Bools
 
     @classmethod
     def of(cls, rows: Floats, columns: Integers) -> LevelsOfRows:
-        """Take the columns with levels from scaled rows."""
+        """Take the columns with categories from scaled rows."""
         c = np.ascontiguousarray(rows[:, columns].T)
         return cls(c, np.asarray(np.isnan(c).any(axis=1)))
 
@@ -122,14 +110,14 @@ def learn_levels(
     *,
     pulled: bool,
 ) -> list[LevelKernels]:
-    """Frequencies of levels in each class, drawn towards those of all classes."""
+    """Frequencies of categories in each class, shrunk towards those of all classes."""
     weights = weights_or_ones(weights, len(codes))
     columns = np.flatnonzero(levels)
     log_shares: list[list[Floats]] = [[] for _ in range(n_classes)]
     for j in columns.tolist():
         n_levels = int(levels[j])
         counts = _level_counts(scaled[:, j], codes, weights, n_classes, n_levels)
-        shares = _drawn_shares(counts, counts.sum(axis=1, keepdims=True), n_levels)
+        shares = _shrunk_shares(counts, counts.sum(axis=1, keepdims=True), n_levels)
         for y in range(n_classes):
             log_shares[y].append(np.log(shares[y]))
     precision = None if pulled else np.ones(columns.size)
@@ -137,7 +125,7 @@ def learn_levels(
 
 
 class LevelCounts:
-    """How often levels occur, so that rows can be left out of their frequencies.
+    """How often categories occur, so that rows can be left out of their frequencies.
 
     Parameters
     ----------
@@ -146,45 +134,31 @@ class LevelCounts:
 
     def __init__(self, data: LabelledRows) -> None:
         self._data = data
-        self._weights = data.all_weights
         self._columns = np.flatnonzero(data.level_counts)
-        self._by_unit = np.argsort(data.units, kind="stable")
-        self._units = data.units[self._by_unit]
+        of_rows = data.codes, data.all_weights, data.labels.size
         self._counts = [
-            _level_counts(
-                data.X[:, j], data.codes, self._weights, data.labels.size, int(data.level_counts[j])
-            )
-            for j in self._columns.tolist()
+            _level_counts(data.X[:, j], *of_rows, int(data.level_counts[j])) for j in self._columns
         ]
 
     def log_shares_without(self, units: Integers, X: Floats) -> Floats:
-        """Logarithms of the frequencies of samples' levels where all rows of a unit are left out.
+        """Logarithms (n_classes, n_samples, n_columns) of the frequencies of samples' categories.
 
-        Parameters
-        ----------
-        units : (n_samples,) the unit that each sample leaves out.
-        X : (n_samples, n_features) samples.
-
-        Returns
-        -------
-        log_shares : (n_classes, n_samples, n_columns), 0 for gaps.
+        All rows of the unit (n_samples,) that a sample leaves out are missing from them. 0 for missing values
+        of the samples (n_samples, n_features).
         """
         data, n_classes, n = self._data, self._data.labels.size, len(X)
-        first, last = (np.searchsorted(self._units, units, side=side) for side in ("left", "right"))
-        sample = np.repeat(np.arange(n), last - first)
-        of_sample = np.arange(sample.size) - np.repeat(np.cumsum(last - first) - (last - first), last - first)
-        row = self._by_unit[np.repeat(first, last - first) + of_sample]
-        cell = data.codes[row] * n + sample
+        sample, row = np.nonzero(units[:, np.newaxis] == data.units)
+        cell, weights = data.codes[row] * n + sample, data.all_weights[row]
         log_shares = np.zeros((n_classes, n, self._columns.size))
-        for k, (j, counts) in enumerate(zip(self._columns.tolist(), self._counts, strict=True)):
-            known = ~np.isnan(X[:, j])
-            level = np.where(known, X[:, j], 0.0).astype(np.int64)
-            leaving = self._weights[row] * ~np.isnan(data.X[row, j])
+        for k, (j, counts) in enumerate(zip(self._columns, self._counts, strict=True)):
+            has = ~np.isnan(X[:, j])
+            level = np.where(has, X[:, j], 0.0).astype(np.int64)
+            leaving = weights * ~np.isnan(data.X[row, j])
             totals = counts.sum(axis=1, keepdims=True) - _sums(cell, leaving, n_classes, n)
             alike = leaving * (data.X[row, j] == level[sample])
             left = counts[:, level] - _sums(cell, alike, n_classes, n)
-            shares = _drawn_shares(np.maximum(left, 0.0), np.maximum(totals, 0.0), counts.shape[1])
-            log_shares[:, :, k] = np.where(known, np.log(shares), 0.0)
+            shares = _shrunk_shares(np.maximum(left, 0.0), np.maximum(totals, 0.0), counts.shape[1])
+            log_shares[:, :, k] = np.where(has, np.log(shares), 0.0)
         return log_shares
 
 
@@ -194,10 +168,10 @@ def _level_counts(x: Floats, codes: Integers, weights: Floats, n_classes: int, n
     return _sums(codes[has] * n_levels + x[has].astype(np.int64), weights[has], n_classes, n_levels)
 
 
-def _drawn_shares(counts: Floats, totals: Floats, n_levels: int) -> Floats:
-    """Frequencies of levels, drawn towards those of all classes, as if some rows with these were added.
+def _shrunk_shares(counts: Floats, totals: Floats, n_levels: int) -> Floats:
+    """Frequencies of categories, shrunk towards those of all classes as if some rows with these were added.
 
-    `counts` (n_classes, n_some) are those of some levels, and `totals` those of all levels together.
+    `counts` (n_classes, n_some) are those of some categories, and `totals` those of all together.
     """
     pooled = (counts.sum(axis=0) + 1.0 / n_levels) / (totals.sum(axis=0) + 1.0)
     shares: Floats = (counts + EXTRA_ROWS * pooled) / (totals + EXTRA_ROWS)

@@ -3,6 +3,20 @@ r"""A pool with large classes: learnt from a sample, with kernels on centroids o
 Scales, members, their transforms and the markers are learnt from a sample, which has the same rows however
 the table is ordered or partitioned. Then the rows of each compressed class are assigned to its cells, once.
 
+**Cells.** K-means divides the rows of a class. Cell k is represented by the weighted mean :math:`c_k` of its
+rows and by their total weight. The covariance of the rows around the centroids of their cells,
+
+.. math:: S = \frac{\sum_i w_i (x_i - c_{k(i)}) (x_i - c_{k(i)})^T}{\sum_i w_i},
+
+is added to the kernel: a normal kernel with covariance H becomes one with H + S. So the mean and the
+covariance of a class stay exactly what they were, whatever the cells are, and finer structure stays as far as
+cells are small against the kernel. Squared differences are weighted by the importance of their variable: the
+inverse square of the bandwidth that the densities have in it. The scales of members are not linear in each
+other, so a centroid is a mean on each of them; distances are those on one.
+
+**Parts.** Rows are assigned to cells part by part, wherever they lie: means, weights and S are sums, so that
+in exact arithmetic the parts do not matter.
+
 **Bandwidths.** The search finds the bandwidth h of a member for the :math:`n_y` rows of a class that it
 reads. For all :math:`N_y` rows it is carried over by the rate of kernel densities with r relevant variables,
 
@@ -22,93 +36,203 @@ groups: `learning` puts kernels on a subsample of them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from corral.array_types import Bools, Floats, Integers
 from corral.data.dataset import LabelledRows
-from corral.data.scaling import ScaleKind
+from corral.data.scaling import Scale, ScaleKind
+from corral.data.weights import weights_or_ones
 from corral.parallel import Computation, on_threads, progress
-from corral.pool.centroids import Cells, Centroids
 from corral.pool.cross_fitting import Candidate, folds_of
 from corral.pool.densities import Mixture
 from corral.pool.members import AnyKind, Member
-from corral.pool.model import CellMeans, Pool, Thinning
+from corral.pool.model import Compression, Pool
 from corral.pool.scaled_rows import RowsInUnits
-from corral.pool.search import Search, make_pool, search
-from corral.pool.transforms import ClassTransform
-from corral.pool.weights import fit_weights, heaviest_first, judge, shares_of
+from corral.pool.search import Search, make_pool
+from corral.pool.weights import fit_weights, shares_of
+from corral.posterior import known
 
 # At most so large a share of the rows of a compressed class is held out of its cells.
 _HELD_OUT = 0.2
 
-# Rows that are assigned to cells at once.
-PART_ROWS = 50_000
-
 # The scale on which distances between rows are measured.
 _COMPARED: ScaleKind = "score"
 
+# Cells are learnt from so many rows for each of them, in so many rounds of Lloyd's algorithm; more of either
+# makes hardly a difference.
+_ROWS_PER_CELL = 10
+_N_ROUNDS = 4
+
+# Rows that are assigned to cells at once, and distances that are held at once.
+PART_ROWS = 50_000
+_BLOCK = 2_000_000
+
+# Fields of `Centroids` with one entry for each cell.
+_BY_CELL = ("weights", "counts", "distances", "numbers", "X")
+
 
 @dataclass(frozen=True, eq=False)
-class MemberPlan:
-    """How a member is built.
+class Centroids:
+    """Weighted means of the rows in each cell of a class, and the row that is nearest to the centre of each.
+
+    A row can be written as a centroid of itself, so that rows and the centroids of several parts of them are
+    averaged in the same way.
 
     Attributes
     ----------
-    kind : the way it is made.
-    transforms : of the classes.
-    bandwidths, shrinkages : (n_classes,) of their kernels.
+    means : (n_cells, n_features) by scale.
+    weights : (n_cells,) sums of the weights of the rows, 0 for a cell without rows.
+    counts : (n_cells,) numbers of rows.
+    scatter : (n_features, n_features) by scale: sums over all rows of weighted products of the differences
+        from their means.
+    distances : (n_cells,) squared distance of the nearest row, inf for a cell without rows.
+    numbers : (n_cells,) position of the nearest row in the table, -1 for a cell without rows.
+    X : (n_cells, n_features) the nearest row.
     """
 
-    kind: AnyKind
-    transforms: Sequence[ClassTransform]
-    bandwidths: Floats
-    shrinkages: Floats
+    means: Mapping[ScaleKind, Floats]
+    weights: Floats
+    counts: Integers
+    scatter: Mapping[ScaleKind, Floats]
+    distances: Floats
+    numbers: Integers
+    X: Floats
+
+    @classmethod
+    def merge(cls, parts: Sequence[Centroids]) -> Centroids:
+        """Average the centroids of several parts of the rows, which have the same cells."""
+        n_cells, kinds = parts[0].weights.size, parts[0].means
+        together = cls(
+            means={kind: np.concatenate([part.means[kind] for part in parts]) for kind in kinds},
+            scatter={kind: np.sum([part.scatter[kind] for part in parts], axis=0) for kind in kinds},
+            **{name: np.concatenate([getattr(part, name) for part in parts]) for name in _BY_CELL},
+        )
+        return together.averaged(np.tile(np.arange(n_cells), len(parts)), n_cells)
+
+    def averaged(self, cells: Integers, n_cells: int) -> Centroids:
+        """Average the centroids that share a cell (n_centroids,), a number below `n_cells`."""
+        weights = np.bincount(cells, self.weights, minlength=n_cells).astype(np.float64)
+        divisor = np.where(weights > 0.0, weights, 1.0)[:, np.newaxis]
+        means, scatter = {}, {}
+        for kind, x in self.means.items():
+            means[kind] = _sums(x, self.weights, cells, n_cells) / divisor
+            apart = x - means[kind][cells]
+            scatter[kind] = self.scatter[kind] + (apart * self.weights[:, np.newaxis]).T @ apart
+        counts = np.bincount(cells, self.counts, minlength=n_cells).astype(np.int64)
+        distances, numbers = np.full(n_cells, np.inf), np.full(n_cells, -1)
+        X = np.zeros((n_cells, self.X.shape[1]))
+        order = np.lexsort((self.numbers, self.distances, cells))
+        filled, first = np.unique(cells[order], return_index=True)
+        nearest = order[first]
+        distances[filled], numbers[filled] = self.distances[nearest], self.numbers[nearest]
+        X[filled] = self.X[nearest]
+        return Centroids(means, weights, counts, scatter, distances, numbers, X)
+
+    def filled(self) -> Centroids:
+        """Keep the cells that have rows."""
+        kept = self.weights > 0.0
+        means = {kind: mean[kept] for kind, mean in self.means.items()}
+        return replace(self, means=means, **{name: getattr(self, name)[kept] for name in _BY_CELL})
+
+    def spread(self, kind: ScaleKind) -> Floats:
+        """Covariance (n_features, n_features) of the rows around their means, on one of the scales."""
+        spread: Floats = self.scatter[kind] / self.weights.sum()
+        return spread
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The division of a class by k-means: each row belongs to the nearest of the centres.
+
+    Attributes
+    ----------
+    scales : on which rows are averaged; distances are those on `_COMPARED`.
+    importance : (n_features,) weights of squared differences.
+    centers : (n_cells, n_used) in the variables that have any importance, times its roots.
+    """
+
+    scales: Mapping[ScaleKind, Scale]
+    importance: Floats
+    centers: Floats
 
     @classmethod
     def learn(
         cls,
-        candidate: Candidate,
-        sample: RowsInUnits,
-        sizes: Integers,
-        n_read: Integers,
-        prior: Floats,
+        scales: Mapping[ScaleKind, Scale],
+        X: Floats,
+        weights: Floats | None,
+        n_cells: int,
+        importance: Floats,
         seed: int,
-    ) -> MemberPlan:
-        """Learn the transforms of a candidate from a sample, and carry its bandwidth over to all rows.
+    ) -> Cells:
+        """Divide rows (n_rows, n_features) by Lloyd's algorithm, which reads a subsample of them."""
+        subsample = np.random.RandomState(seed).permutation(len(X))[: _ROWS_PER_CELL * n_cells]
+        w = weights_or_ones(weights, len(X))[subsample]
+        x = _coordinates(scales[_COMPARED].transform(X[subsample]), importance)
+        centers = x[:n_cells].copy()
+        for _ in range(_N_ROUNDS):
+            cells = nearest(x, centers)
+            totals = np.bincount(cells, w, minlength=n_cells)
+            filled = totals > 0.0
+            centers[filled] = _sums(x, w, cells, n_cells)[filled] / totals[filled, np.newaxis]
+        return cls(scales, importance, centers)
 
-        `sizes` and `n_read` (n_classes,) are the numbers of all rows, and of those that the search has read.
-        """
-        transforms = candidate.kind.learn(sample, prior, seed)
-        scaled = sample.scaled[candidate.kind.scale]
-        bandwidths = np.full(sizes.size, candidate.bandwidth)
-        shrinkages = np.full(sizes.size, candidate.shrinkage)
-        for y, (transform, of_class) in enumerate(zip(transforms, sample.data.members(), strict=True)):
-            if candidate.shrinkage == 0.0 or not of_class.size:
-                continue
-            coordinates = transform.coordinates(transform.centered(scaled[of_class]))
-            n_relevant = int((coordinates.std(axis=0) > candidate.bandwidth).sum())
-            bandwidths[y] *= carried_over(int(sizes[y]), int(n_read[y]), n_relevant)
-            if candidate.shrinkage < 1.0:
-                shrinkages[y] = np.sqrt(1.0 - bandwidths[y] ** 2)
-        return cls(candidate.kind, transforms, bandwidths, shrinkages)
-
-    def precision(self, y: int, d: int) -> Floats:
-        """Inverse squares (d,) of the bandwidths of a class in each variable, 0 where it has one centre."""
-        precision = np.zeros(d)
-        transform = self.transforms[y]
-        by_variable = np.vecdot(transform.full_factor, transform.full_factor) / self.bandwidths[y] ** 2
-        precision[transform.variables] = self.shrinkages[y] ** 2 * by_variable
-        return precision
+    def average(self, X: Floats, weights: Floats | None, numbers: Integers) -> Centroids:
+        """Average a part of the rows (n_rows, n_features); `numbers` are their positions in the table."""
+        scaled = {kind: scale.transform(X) for kind, scale in self.scales.items()}
+        x = _coordinates(scaled[_COMPARED], self.importance)
+        cells = nearest(x, self.centers)
+        apart = x - self.centers[cells]
+        rows = Centroids(
+            scaled,
+            weights_or_ones(weights, len(X)),
+            np.ones(len(X), dtype=np.int64),
+            {kind: np.zeros((X.shape[1], X.shape[1])) for kind in scaled},
+            np.vecdot(apart, apart),
+            numbers,
+            X,
+        )
+        return rows.averaged(cells, len(self.centers))
 
 
-def carried_over(n_rows: int, n_read: int, n_relevant: int) -> float:
-    """The factor by which bandwidths are smaller for all rows than for those that the search has read."""
-    return float((n_rows / max(n_read, 1)) ** (-1.0 / (4.0 + n_relevant)))
+def nearest(x: Floats, centers: Floats) -> Integers:
+    """Number the nearest centre for each row (n_rows, n_used).
+
+    In single precision, which takes half the time: of two centres at nearly the same distance either will do.
+    """
+    cells = np.empty(len(x), dtype=np.int64)
+    origin = centers.mean(axis=0)  # so that products keep their digits
+    c: NDArray[np.float32] = (centers - origin).astype(np.float32)
+    half_squares = np.float32(0.5) * np.vecdot(c, c)
+    step = max(1, _BLOCK // len(c))
+    for first in range(0, len(x), step):
+        block = slice(first, first + step)
+        product = (x[block] - origin).astype(np.float32) @ c.T
+        np.subtract(half_squares, product, out=product)
+        cells[block] = product.argmin(axis=1)
+    return cells
+
+
+def _coordinates(x: Floats, importance: Floats) -> Floats:
+    """Coordinates (n_rows, n_used) in which distances are Euclidean."""
+    used = importance > 0.0
+    coordinates: Floats = x[:, used] * np.sqrt(importance[used])
+    return coordinates
+
+
+def _sums(x: Floats, weights: Floats, cells: Integers, n_cells: int) -> Floats:
+    """Weighted sums (n_cells, n_columns) of rows by cell."""
+    sums = np.empty((n_cells, x.shape[1]))
+    for j, column in enumerate(x.T):
+        sums[:, j] = np.bincount(cells, weights * column, minlength=n_cells)
+    return sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,16 +243,14 @@ class CompressionPlan:
     ----------
     sample : rows of all classes on the scales of all members.
     found : the result of the search.
-    kinds : of the scales of centroids; distances are measured on the first.
-    members : how members are built.
+    members : for each of `found.kept` the densities of the classes, without rows.
     cells : of the compressed classes, by class number.
     points : which rows of the sample calibrate the pool.
     """
 
     sample: RowsInUnits
     found: Search
-    kinds: Sequence[ScaleKind]
-    members: Sequence[MemberPlan]
+    members: Sequence[Sequence[Mixture]]
     cells: Mapping[int, Cells]
     points: Integers
 
@@ -136,41 +258,36 @@ class CompressionPlan:
     def learn(
         cls,
         sample: RowsInUnits,
+        found: Search,
         sizes: Integers,
         max_rows: int,
-        lapse: float,
-        prior: Floats,
-        random: np.random.RandomState,
         computation: Computation,
-        *,
-        empirical: bool,
     ) -> CompressionPlan:
-        """Search members on a sample, and divide classes of more than `max_rows` rows into cells.
+        """Divide classes of more than `max_rows` rows into cells for the members that a search has found.
 
-        `sizes` (n_classes,) are the numbers of all rows; the other parameters are those of `search.search`.
+        `sizes` (n_classes,) are the numbers of all rows.
         """
-        rows = sample.data
-        found = search(sample, prior, lapse, random, computation, empirical=empirical)
+        rows, prior = sample.data, found.plan.prior
         n_read = np.bincount(rows.codes[found.chosen], minlength=prior.size)
         points = _calibration_points(found.points, rows, sizes, max_rows)
         in_cells = np.isin(np.arange(len(rows.X)), points, invert=True)
         with threadpool_limits(1, user_api="blas"):
             plans = [
-                partial(MemberPlan.learn, candidate, sample, sizes, n_read, prior, found.seed)
+                partial(plan_member, candidate, sample, sizes, n_read, prior, found.seed)
                 for candidate in found.kept
             ]
             members = list(on_threads(plans, computation.n_jobs))
-            kinds = list(dict.fromkeys([_COMPARED, *(member.kind.scale for member in members)]))
-            scales = [sample.scales[kind] for kind in kinds]
+            used = {_COMPARED, *(candidate.kind.scale for candidate in found.kept)}
+            scales = {kind: scale for kind, scale in sample.scales.items() if kind in used}
             compressed = np.flatnonzero(sizes > max_rows).tolist()
-            importance = _importance(members, found.weights, sample)
             divisions = []
             for y in compressed:
                 inside = np.flatnonzero(in_cells & (rows.codes == y))
                 data = rows.X[inside], rows.weights_of(inside), min(max_rows, inside.size)
-                divisions.append(partial(Cells.learn, scales, *data, importance[y], found.seed))
+                importance = _importance(y, members, found, sample)
+                divisions.append(partial(Cells.learn, scales, *data, importance, found.seed))
             cells = dict(zip(compressed, on_threads(divisions, computation.n_jobs), strict=True))
-        return cls(sample, found, kinds, members, cells, points)
+        return cls(sample, found, members, cells, points)
 
     @property
     def rows(self) -> LabelledRows:
@@ -188,20 +305,20 @@ class CompressionPlan:
         held_out: Integers = self.points[self.is_compressed[self.points]]
         return held_out
 
-    def build(self, centroids: Mapping[int, Centroids], n_rows: int) -> tuple[LabelledRows, Thinning, Pool]:
+    def build(
+        self, centroids: Mapping[int, Centroids], n_rows: int
+    ) -> tuple[LabelledRows, Compression, Pool]:
         """Build the pool from the centroids of the compressed classes; the table has `n_rows` rows.
 
-        Returns
-        -------
-        data : rows that are nearest to the centres of their cells, and all rows of the other classes.
-        thinning, pool : see there.
+        Returns also the rows nearest to the centres of their cells, with all rows of the other classes.
         """
         centroids = {y: of_class.filled() for y, of_class in centroids.items()}
         data, held_out = self._kept_rows(centroids)
-        means = {y: CellMeans(of_class.means, of_class.counts) for y, of_class in centroids.items()}
-        thinning = Thinning(held_out, [means.get(y) for y in range(data.labels.size)], self.kinds, n_rows)
+        counts = np.ones(len(data.X), dtype=np.int64)
+        for y, of_class in centroids.items():
+            counts[data.codes == y] = of_class.counts
         with threadpool_limits(1, user_api="blas"):
-            return data, thinning, self._calibrated(data, centroids, thinning)
+            return data, Compression(held_out, counts, n_rows), self._calibrated(data, held_out, centroids)
 
     def _kept_rows(self, centroids: Mapping[int, Centroids]) -> tuple[LabelledRows, LabelledRows]:
         """Rows behind the centroids and rows of other classes, and rows that are held out."""
@@ -217,7 +334,7 @@ class CompressionPlan:
                 codes=np.full(of_class.numbers.size, y),
                 weights=of_class.weights,
                 numbers=of_class.numbers,
-                units=first_unit + of_class.numbers,  # which no other row has
+                units=first_unit + of_class.numbers,  # which no other row has: nothing leaves a centroid out
             )
             rows = rows.extended(nearest)
         largest = rows.all_weights.max()
@@ -226,59 +343,78 @@ class CompressionPlan:
             replace(held_out, weights=held_out.all_weights / largest, counts=rows.counts),
         )
 
-    def _member(self, plan: MemberPlan, data: LabelledRows, centroids: Mapping[int, Centroids]) -> Member:
-        """Put kernels on centroids, and on the rows of classes that are not compressed."""
-        scale, position = self.sample.scales[plan.kind.scale], self.kinds.index(plan.kind.scale)
-        classes = []
-        for y, of_class in enumerate(data.members()):
-            weights = data.all_weights[of_class]
-            kernel = plan.transforms[y], plan.bandwidths[y], plan.shrinkages[y]
-            if y in centroids:
-                means, spread = centroids[y].means[position], centroids[y].spread(position)
-                classes.append(Mixture.of_representatives(means, weights, spread, *kernel))
-            else:
-                classes.append(Mixture(scale.transform(data.X[of_class]), weights, *kernel))
-        return Member(plan.kind.identifier, scale, classes)
-
-    def _calibrated(self, data: LabelledRows, centroids: Mapping[int, Centroids], thinning: Thinning) -> Pool:
+    def _calibrated(
+        self, data: LabelledRows, held_out: LabelledRows, centroids: Mapping[int, Centroids]
+    ) -> Pool:
         """Fit temperatures and weights to rows that the members have not learnt from, and score the pool."""
-        found = self.found
-        rows = data.extended(thinning.held_out)
+        found, rows = self.found, data.extended(held_out)
         order = np.argsort(rows.numbers)
         points = order[np.searchsorted(rows.numbers, self.rows.numbers[self.points], sorter=order)]
-        fold_plan = found.plan.restricted_to(np.searchsorted(found.points, self.points))
+        plan = found.plan.restricted_to(np.searchsorted(found.points, self.points))
         candidates = []
-        for plan in self.members:
-            log_density = np.empty((points.size, fold_plan.prior.size))
+        for densities, tried in zip(self.members, found.kept, strict=True):
+            log_density = np.empty((points.size, plan.prior.size))
             # Transforms of the whole sample have learnt from the points: noise would seem predictable.
-            for inside, others, _ in next(
-                iter(folds_of(self.sample, fold_plan, [plan.kind], self.sample).values())
-            ):
-                learnt = plan.kind.learn(others, fold_plan.prior, found.seed)
-                member = self._member(replace(plan, transforms=learnt), data, centroids)
-                left_out = points[inside]
-                log_density[inside] = thinning.log_densities_without(member, data, left_out, rows.X[left_out])
-            candidates.append(Candidate.calibrate(plan.kind, log_density[np.newaxis], fold_plan))
-        log_weights = fit_weights(candidates, fold_plan)
-        kept = heaviest_first(candidates, log_weights)
-        return make_pool(
-            [self._member(self.members[m], data, centroids) for m in kept],
-            [candidates[m] for m in kept],
-            np.exp(log_weights[kept]),
-            fold_plan,
-            points,
-            judge(candidates, fold_plan, found.parts, empirical=found.empirical),
-            self._table(candidates, log_weights),
-        )
+            (folds,) = folds_of(self.sample, plan, [tried.kind], self.sample).values()
+            for inside, others, _ in folds:
+                learnt = zip(densities, tried.kind.learn(others, plan.prior, found.seed), strict=True)
+                of_fold = [replace(density, transform=transform) for density, transform in learnt]
+                member = self._member(tried.kind, of_fold, data, centroids)
+                left_out = rows.take(points[inside])
+                log_density[inside] = member.log_densities_without(data, left_out.X, left_out.units)
+            candidates.append(Candidate.calibrate(tried.kind, known(log_density)[np.newaxis], plan))
+        log_weights = fit_weights(candidates, plan)
+        table = {name: column.copy() for name, column in found.table.items()}
+        table["weight"][found.order] = np.exp(log_weights)
+        table["share"][found.order] = shares_of(candidates, log_weights)
+        table["temperature"][found.order] = np.exp([-candidate.log_power for candidate in candidates])
+        fitted = found._replace(candidates=candidates, log_weights=log_weights, plan=plan, table=table)
+        kept = [(candidates[m].kind, self.members[m]) for m in fitted.order]
+        return make_pool(fitted, [self._member(*each, data, centroids) for each in kept], points)
 
-    def _table(self, candidates: Sequence[Candidate], log_weights: Floats) -> dict[str, Floats]:
-        """The table of the search with the final weights."""
-        table = {name: column.copy() for name, column in self.found.table.items()}
-        kept = list(self.found.order)
-        table["weight"][kept] = np.exp(log_weights)
-        table["share"][kept] = shares_of(candidates, log_weights)
-        table["temperature"][kept] = np.exp([-candidate.log_power for candidate in candidates])
-        return table
+    def _member(
+        self,
+        kind: AnyKind,
+        densities: Sequence[Mixture],
+        data: LabelledRows,
+        centroids: Mapping[int, Centroids],
+    ) -> Member:
+        """Put kernels on centroids, and on the rows of classes that are not compressed."""
+        scale, classes = self.sample.scales[kind.scale], []
+        for y, (density, rows) in enumerate(zip(densities, data.members(), strict=True)):
+            weights = data.all_weights[rows]
+            if y in centroids:
+                means, spread = centroids[y].means[kind.scale], centroids[y].spread(kind.scale)
+                classes.append(density.on_centroids(means, weights, spread))
+            else:
+                classes.append(density.on_rows(scale.transform(data.X[rows]), weights))
+        return Member(kind.identifier, scale, classes)
+
+
+def plan_member(
+    candidate: Candidate, sample: RowsInUnits, sizes: Integers, n_read: Integers, prior: Floats, seed: int
+) -> list[Mixture]:
+    """Densities of the classes without rows: transforms of a sample, bandwidths carried over to all rows.
+
+    `sizes` and `n_read` (n_classes,) are the numbers of all rows, and of those that the search has read.
+    """
+    scaled, densities = sample.scaled[candidate.kind.scale], []
+    learnt = zip(candidate.kind.learn(sample, prior, seed), sample.data.members(), strict=True)
+    for y, (transform, rows) in enumerate(learnt):
+        bandwidth, shrinkage = candidate.bandwidth, candidate.shrinkage
+        if shrinkage > 0.0 and rows.size:
+            coordinates = transform.coordinates(transform.centered(scaled[rows]))
+            n_relevant = int((coordinates.std(axis=0) > bandwidth).sum())
+            bandwidth *= carried_over(int(sizes[y]), int(n_read[y]), n_relevant)
+            if shrinkage < 1.0:
+                shrinkage = math.sqrt(1.0 - bandwidth**2)
+        densities.append(Mixture(scaled[:0], None, transform, bandwidth, shrinkage))
+    return densities
+
+
+def carried_over(n_rows: int, n_read: int, n_relevant: int) -> float:
+    """The factor by which bandwidths are smaller for all rows than for those that the search has read."""
+    return float((n_rows / max(n_read, 1)) ** (-1.0 / (4.0 + n_relevant)))
 
 
 def compress_rows(
@@ -305,16 +441,18 @@ def compress_rows(
     return centroids
 
 
-def _importance(members: Sequence[MemberPlan], weights: Floats, sample: RowsInUnits) -> Floats:
-    """Weights (n_classes, n_features) of squared differences: precisions of all members on one scale."""
-    d = sample.data.X.shape[1]
+def _importance(y: int, members: Sequence[Sequence[Mixture]], found: Search, sample: RowsInUnits) -> Floats:
+    """Weights (n_features,) of squared differences in a class: precisions of all members on one scale."""
     deviation = sample.scaled[_COMPARED].std(axis=0)
-    importance = np.zeros((sample.data.labels.size, d))
-    for member, weight in zip(members, weights.tolist(), strict=True):
-        of_member = sample.scaled[member.kind.scale].std(axis=0)
-        ratio = np.divide(of_member, deviation, out=np.zeros(d), where=deviation > 0.0)
-        for y in range(len(importance)):
-            importance[y] += weight * ratio**2 * member.precision(y, d)
+    importance = np.zeros(deviation.size)
+    for densities, candidate, weight in zip(members, found.kept, found.weights.tolist(), strict=True):
+        density, precision = densities[y], np.zeros(deviation.size)
+        factor = density.transform.full_factor
+        by_variable = np.vecdot(factor, factor) / density.bandwidth**2
+        precision[density.transform.variables] = density.shrinkage**2 * by_variable
+        of_member = sample.scaled[candidate.kind.scale].std(axis=0)
+        ratio = np.divide(of_member, deviation, out=np.zeros(deviation.size), where=deviation > 0.0)
+        importance += weight * ratio**2 * precision
     return importance
 
 

@@ -16,7 +16,7 @@ _ROUNDING = 1e-12
 
 
 def shrunk(covariance: Floats, n: float) -> Floats | None:
-    """A covariance of n rows, drawn in place towards equal variances as by `sklearn.covariance.oas`.
+    """A covariance of n rows, shrunk in place towards equal variances as by `sklearn.covariance.oas`.
 
     None where all rows are alike, and nothing is known of it.
     """
@@ -26,7 +26,7 @@ def shrunk(covariance: Floats, n: float) -> Floats | None:
 
 
 def oas_shrinkage(covariance: Floats, n: float) -> float:
-    """How far a covariance of n rows is drawn by `sklearn.covariance.oas`; its trace must not be 0."""
+    """How far `sklearn.covariance.oas` shrinks a covariance of n rows; its trace must not be 0."""
     d = len(covariance)
     mean_square, mean_variance = np.mean(covariance**2), np.trace(covariance) / d
     excess = (n + 1.0) * (mean_square - mean_variance**2 / d)
@@ -34,7 +34,7 @@ def oas_shrinkage(covariance: Floats, n: float) -> float:
 
 
 def drawn(covariance: Floats, shrinkage: float) -> Floats:
-    """Draw a covariance, in place, towards equal variances; a shrinkage of 1 leaves nothing else."""
+    """Shrink a covariance, in place, towards equal variances; a shrinkage of 1 leaves nothing else."""
     d = len(covariance)
     mean_variance = np.trace(covariance) / d
     covariance *= 1.0 - shrinkage
@@ -51,18 +51,12 @@ def inverse_root(covariance: Floats) -> Floats:
 
 
 def shared_covariance(covariance: Floats, residuals: Floats, weights: Floats, codes: Integers) -> Floats:
-    """Draw the covariance of rows around the means of their classes, in place, towards equal variances.
+    """Shrink the covariance of rows around the means of their classes, in place, towards equal variances.
 
     By the geometric mean of two shrinkages. That of OAS aims at squared errors, and blurs directions in which
     rows hardly vary, where classes may differ most. That at which rows are likeliest keeps them, but trusts
-    them too much where rows are not normal.
-
-    Parameters
-    ----------
-    covariance : (n_variables, n_variables) of the residuals.
-    residuals : (n_rows, n_variables) rows less the means of their classes.
-    weights : (n_rows,)
-    codes : (n_rows,) class numbers.
+    them too much where rows are not normal. `residuals` (n_rows, n_variables) are rows less the means of
+    their classes.
     """
     if np.trace(covariance) == 0.0:  # rows of a class are all alike
         return np.eye(len(covariance))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +20,12 @@ from corral.pool.member_kind import Kernels
 from corral.pool.members import AnyKind, Member
 from corral.pool.scaled_rows import RowsInUnits
 from corral.posterior import known, log_posterior
+
+# Which points (n_points,) a fold has, the rows outside of it, and all rows on the scales of these, by kind.
+Fold = tuple[Bools, RowsInUnits, Mapping[ScaleKind, Floats]]
+
+# By the number of parts into which rows are divided, and of divisions.
+Folds = Mapping[tuple[int, int], Sequence[Fold]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,25 +116,6 @@ def attempt(
     return [Candidate.calibrate(*each, plan) for each in zip(kinds, tried, strict=True)]
 
 
-class Fold(NamedTuple):
-    """Points that are predicted by what is learnt without them.
-
-    Attributes
-    ----------
-    inside : (n_points,) which points they are.
-    others : rows outside of the fold.
-    scaled : (n_rows, n_features) all rows on the scales of the others, by kind of scale.
-    """
-
-    inside: Bools
-    others: RowsInUnits
-    scaled: Mapping[ScaleKind, Floats]
-
-
-# By the number of parts into which rows are divided, and of divisions.
-Folds = Mapping[tuple[int, int], Sequence[Fold]]
-
-
 def folds_of(
     rows: RowsInUnits, plan: FoldPlan, kinds: Sequence[AnyKind], learnt_from: RowsInUnits | None = None
 ) -> Folds:
@@ -154,7 +140,7 @@ def folds_of(
                 else:
                     gone = np.isin(learnt_from.data.units, plan.data.units[left_out])
                     others, scaled = learnt_from.take(np.flatnonzero(~gone | gone.all())), rows.scaled
-                folds[n_parts, n_divisions].append(Fold(inside, others, scaled))
+                folds[n_parts, n_divisions].append((inside, others, scaled))
     return folds
 
 

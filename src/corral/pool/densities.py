@@ -27,11 +27,11 @@ from corral import kernels
 from corral.array_types import (
     LARGEST_COORDINATE,
     SMALLEST,
-    Bools,
     Floats,
     Integers,
     check_array,
     check_number,
+    check_shape,
 )
 from corral.data.tiles import TINY, ClassRows, tile_density
 from corral.data.weights import weights_or_ones
@@ -101,12 +101,9 @@ class MemberDensity(ABC):
         return np.tile(weights / max(weights.sum(), TINY), (len(scaled), 1))
 
     def conditionals(self, scaled: Floats) -> tuple[Floats, Floats]:
-        """Log density of each variable given all others, 0 for missing values, and the shares of the rows.
+        """Log density (n_samples, n_features) of each variable given all others, and the shares of the rows.
 
-        Returns
-        -------
-        conditional : (n_samples, n_features); 0 for a variable that takes no part, too.
-        shares : (n_samples, n_rows)
+        0 for missing values and for a variable that takes no part.
         """
         log_density = self.log_density(scaled)
         conditional = np.zeros(scaled.shape)
@@ -157,7 +154,10 @@ class Mixture(MemberDensity):
 
     def validate(self) -> None:
         """Refuse what no fit could have learnt."""
-        check_array("rows", self.rows, (None, None), -LARGEST_COORDINATE, LARGEST_COORDINATE, nan=True)
+        largest = LARGEST_COORDINATE
+        check_array("rows", self.rows, (None, None), -largest, largest, nan=not self.averaged)
+        if self.averaged and self.transform.categories.columns.size:
+            raise ValueError("rows with categories are averaged")
         if self.weights is not None:
             check_array("weights", self.weights, (len(self.rows),), SMALLEST)
         check_number("bandwidth", self.bandwidth, 1e-10, 1e10)
@@ -168,37 +168,27 @@ class Mixture(MemberDensity):
         self.transform.validate_for(n_categories)
 
     def without_rows(self) -> Mixture:
-        """The density without its rows, which `on_rows` puts back."""
-        return replace(self, rows=self.rows[:0], weights=None)
+        """The density without its rows, which `on_rows` puts back; centroids are not rows of the table."""
+        return replace(self, rows=self.rows if self.averaged else self.rows[:0], weights=None)
 
     def on_rows(self, scaled: Floats, weights: Floats | None) -> Mixture:
-        """The same density with kernels on other rows."""
-        return replace(self, rows=scaled, weights=weights)
+        """The same density with kernels on other rows; centroids stay where they are."""
+        if not self.averaged:
+            return replace(self, rows=scaled, weights=weights)
+        check_shape("rows", self.rows, scaled.shape)
+        return replace(self, weights=weights)
 
-    @classmethod
-    def of_representatives(
-        cls,
-        centres: Floats,
-        weights: Floats,
-        spread: Floats,
-        transform: ClassTransform,
-        bandwidth: float,
-        shrinkage: float,
-    ) -> Mixture:
-        """Put a kernel on each of some averages of rows, and give it the spread that they have lost.
+    def on_centroids(self, centroids: Floats, weights: Floats, spread: Floats) -> Mixture:
+        """The same density with kernels on means of scaled rows, which get the spread that these have lost.
 
-        Parameters
-        ----------
-        centres : (n_centres, n_features) averages of scaled rows.
-        weights : (n_centres,)
-        spread : (n_features, n_features) covariance of rows around their averages.
-        transform, bandwidth, shrinkage : see the attributes.
+        `spread` (n_features, n_features) is the covariance of rows around their means.
         """
-        factor = transform.full_factor / bandwidth
-        lost = shrinkage**2 * factor.T @ spread[np.ix_(transform.variables, transform.variables)] @ factor
+        variables, factor = self.transform.variables, self.transform.full_factor / self.bandwidth
+        lost = self.shrinkage**2 * factor.T @ spread[np.ix_(variables, variables)] @ factor
         root = np.linalg.cholesky(np.eye(len(lost)) + lost)
         wider: Floats = np.linalg.solve(root, factor.T).T
-        return cls(centres, weights, replace(transform, factor=wider), 1.0, shrinkage, averaged=True)
+        transform = replace(self.transform, factor=wider)
+        return Mixture(centroids, weights, transform, 1.0, self.shrinkage, averaged=True)
 
     @property
     def is_normal(self) -> bool:
@@ -242,7 +232,7 @@ class Mixture(MemberDensity):
 
     def log_density(self, scaled: Floats) -> Floats:
         """Log densities (n_samples,) of scaled samples, integrated over the values that they miss."""
-        fast = self._is_fast(scaled)
+        fast = self.kernel_rows.is_fast(scaled)
         if fast.all():
             return self._fast_log_density(scaled)
         log_density = np.empty(len(scaled))
@@ -262,12 +252,6 @@ class Mixture(MemberDensity):
     def _kernel(self) -> tuple[Floats, Floats]:
         """Bandwidth and shrinkage (1,) as `KernelRows` takes them."""
         return np.array([self.bandwidth]), np.array([self.shrinkage])
-
-    def _is_fast(self, scaled: Floats) -> Bools:
-        """Which samples (n_samples,) take the path for complete rows of numbers."""
-        if not self.kernel_rows.complete:
-            return np.zeros(len(scaled), dtype=bool)
-        return np.asarray(~np.isnan(scaled[:, self.transform.variables]).any(axis=1))
 
     @cached_property
     def centers(self) -> Floats:
@@ -307,7 +291,7 @@ class Mixture(MemberDensity):
     def conditionals(self, scaled: Floats) -> tuple[Floats, Floats]:
         """See `MemberDensity`; one pass over the rows serves all variables."""
         conditional, shares = np.zeros(scaled.shape), np.empty((len(scaled), len(self.rows)))
-        fast = self._is_fast(scaled)
+        fast = self.kernel_rows.is_fast(scaled)
         conditional[fast], shares[fast] = self._complete_conditionals(scaled[fast])
         others, step = np.flatnonzero(~fast), max(1, _BLOCK_OF_TERMS // max(self.rows.size, 1))
         for first in range(0, others.size, step):

@@ -46,30 +46,21 @@ class Pairs(NamedTuple):
 
     Attributes
     ----------
-    xx, n_shared : (n_samples,) squared lengths of samples, and numbers of coordinates, over the variables
-        that no row misses.
+    squares, has : (n_samples, n_parts) squared lengths of samples, and numbers of coordinates that they have,
+        over the variables that no row misses, then for each of the others alone.
+    alone : (n_samples, n_parts) exponents for rows without a value.
+    rows_have : (n_parts, n_rows) 1 where a row has a value.
     xc, cc : (n_samples, n_rows) products, and squared lengths of rows, over the variables that both have.
-    squares, has, alone : (n_samples, n_partly) of the variables that some row misses, 0 where the sample
-        misses them: squared coordinates of samples, 1, and exponents for rows without a value.
-    rows_have : (n_partly, n_rows) 1 where a row has a value.
     log_norm : (n_samples,) logarithms of what divides the mean of the kernels.
     """
 
-    xx: Floats
-    n_shared: Floats
-    xc: Floats
-    cc: Floats
     squares: Floats
     has: Floats
     alone: Floats
     rows_have: Floats
+    xc: Floats
+    cc: Floats
     log_norm: Floats
-
-    def partly_missing(self, half: float, log_h: float) -> Floats:
-        """Exponents (n_samples, n_rows) of variables that some row misses, but for `xc` and `cc`."""
-        exponents: Floats = (half * self.squares + log_h * self.has - self.alone) @ self.rows_have
-        exponents += self.alone.sum(axis=1, keepdims=True)
-        return exponents
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +84,10 @@ class KernelRows:
         transform = self.transform
         return not transform.categories.columns.size and not np.isnan(self.rows[:, transform.variables]).any()
 
+    def is_fast(self, x: Floats) -> Bools:
+        """Which scaled samples (n_samples,) take the path for complete samples and rows of numbers."""
+        return np.asarray(self.complete & ~np.isnan(x[:, self.transform.variables]).any(axis=1))
+
     @cached_property
     def _centered(self) -> Floats:
         """(n_rows, n_used) rows less the mean, along a covariance with expectations of missing values."""
@@ -111,24 +106,14 @@ class KernelRows:
         return lengths
 
     @cached_property
-    def _products(self) -> Floats:
-        """(n_used, n_rows) products of the precision with the rows."""
-        return np.ascontiguousarray((self._centered @ self.transform.precision).T)
-
-    @cached_property
     def _values(self) -> Floats:
         """(n_used, n_rows) coordinates, 0 for missing values."""
         return np.ascontiguousarray(np.nan_to_num(self._coordinates).T)
 
     @cached_property
-    def _squares(self) -> Floats:
-        """(n_used, n_rows) squares of these."""
-        return self._values * self._values
-
-    @cached_property
-    def _has(self) -> Bools:
-        """(n_used, n_rows) where rows have values."""
-        return ~np.isnan(self._coordinates).T
+    def _products(self) -> Floats:
+        """(n_used, n_rows) products of the precision with the rows."""
+        return np.ascontiguousarray((self._centered @ self.transform.precision).T)
 
     @cached_property
     def _categories(self) -> LevelsOfRows:
@@ -139,21 +124,23 @@ class KernelRows:
         return self._variance_pairs(x) if self.transform.is_diagonal else self._covariance_pairs(x)
 
     def _variance_pairs(self, x: Floats) -> Pairs:
-        transform, in_all_rows = self.transform, self._has.all(axis=1)
-        partly, shared = np.flatnonzero(~in_all_rows), in_all_rows.astype(np.float64)
+        transform, rows_have = self.transform, ~np.isnan(self._coordinates).T
+        partly = ~rows_have.all(axis=1)
         z = transform.coordinates(transform.centered(x))
         has = (~np.isnan(z)).astype(np.float64)
         z = np.nan_to_num(z)
-        alone = has * transform.missing_exponents(z)
+        alone = has * np.where(partly, transform.missing_exponents(z), 0.0)
+
+        def parts(by_variable: Floats) -> Floats:
+            return np.column_stack([by_variable[:, ~partly].sum(axis=1), by_variable[:, partly]])
+
         return Pairs(
-            xx=np.vecdot(z * shared, z),
-            n_shared=np.vecdot(has, shared),
+            squares=parts(z * z),
+            has=parts(has),
+            alone=parts(alone),
+            rows_have=np.vstack([np.ones(len(self.rows)), rows_have[partly]]),
             xc=z @ self._values,
-            cc=has @ self._squares,
-            squares=np.ascontiguousarray(z[:, partly] ** 2),
-            has=np.ascontiguousarray(has[:, partly]),
-            alone=np.ascontiguousarray(alone[:, partly]),
-            rows_have=self._has[partly].astype(np.float64),
+            cc=has @ self._values**2,
             log_norm=np.vecdot(has, kernels.LOG_ROOT - np.log(transform.factor)),
         )
 
@@ -176,18 +163,15 @@ class KernelRows:
                 cc,
                 log_volume,
             )
-        n_shared = d - missing.sum(axis=1).astype(np.float64)
-        nothing = np.empty((len(x), 0))
+        n_left = d - missing.sum(axis=1).astype(np.float64)
         return Pairs(
-            xx=np.vecdot(z, z),
-            n_shared=n_shared,
+            squares=np.vecdot(z, z)[:, np.newaxis],
+            has=n_left[:, np.newaxis],
+            alone=np.zeros((len(x), 1)),
+            rows_have=np.ones((1, n_rows)),
             xc=z @ self._values,
             cc=cc,
-            squares=nothing,
-            has=nothing,
-            alone=nothing,
-            rows_have=np.empty((0, n_rows)),
-            log_norm=log_volume - transform.log_determinant + kernels.LOG_ROOT * n_shared,
+            log_norm=log_volume - transform.log_determinant + kernels.LOG_ROOT * n_left,
         )
 
     def exponents(self, pairs: Pairs, x: Floats, bandwidth: float, shrinkage: float) -> Floats:
@@ -199,16 +183,14 @@ class KernelRows:
         """
         categories = self.transform.categories
         half, log_h = 0.5 * bandwidth**-2.0, math.log(bandwidth)
-        exponents = pairs.partly_missing(half, log_h)
+        exponents: Floats = (half * pairs.squares + log_h * pairs.has - pairs.alone) @ pairs.rows_have
+        exponents += pairs.alone.sum(axis=1, keepdims=True)
         kernels.add_exponents(
-            pairs.xx,
             pairs.xc,
             pairs.cc,
-            pairs.n_shared,
             half,
             shrinkage,
-            log_h,
-            categories.exponents(np.array([bandwidth]))[0],
+            categories.exponents(bandwidth),
             categories.offsets,
             np.ascontiguousarray(x[:, categories.columns]),
             *self._categories,
@@ -224,19 +206,14 @@ class KernelRows:
         units: Integers | None = None,
         unit_of_x: Integers | None = None,
     ) -> Floats:
-        """Log densities (n_bandwidths, n_samples); -inf where no row is left.
+        """Log densities (n_bandwidths, n_samples) of scaled samples, integrated over the values they miss.
 
-        Parameters
-        ----------
-        x : (n_samples, n_features) scaled samples; missing values are integrated out.
-        bandwidths, shrinkages : (n_bandwidths,)
-        units, unit_of_x : (n_rows,) and (n_samples,) rows of a sample's unit are left out of it; by default
-            none are.
+        Rows whose unit (n_rows,) is that of the sample (n_samples,) are left out; -inf where no row is left.
         """
         units = np.zeros(len(self.rows), dtype=np.int64) if units is None else units
         unit_of_x = np.full(len(x), NO_UNIT) if unit_of_x is None else unit_of_x
         log_density = np.empty((bandwidths.size, len(x)))
-        is_fast = self.complete & ~np.isnan(x[:, self.transform.variables]).any(axis=1)
+        is_fast = self.is_fast(x)
         for samples, method, size in (
             (np.flatnonzero(is_fast), self._fast_log_densities, _BLOCK_OF_PRODUCTS),
             (np.flatnonzero(~is_fast), self._log_densities, _BLOCK),
@@ -343,7 +320,7 @@ class KernelRows:
         categories = self.transform.categories
         rows, x = self.rows[:, categories.columns].T, x[:, categories.columns]
         log_p = categories.log_shares_at(x) if log_shares is None else log_shares
-        by_row = level_exponents(log_p, categories.sizes, categories.precision, np.array([bandwidth]))
+        by_row = level_exponents(log_p, categories.sizes, categories.precision, bandwidth)
         equal, other, missing = (np.broadcast_to(term, x.shape)[:, :, np.newaxis] for term in by_row)
         terms = np.where(x[:, :, np.newaxis] == rows, equal, other)
         return np.where(np.isnan(rows), missing, terms)

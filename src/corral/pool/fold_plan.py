@@ -23,10 +23,8 @@ class FoldPlan:
     Attributes
     ----------
     data : the rows of the search.
-    points : (n_points,) which of them are predicted from all others.
+    points : (n_points,) which of them are predicted from all others, once for each division.
     divisions : (n_divisions, n_rows) the fold of each row; duplicates of a row have the same.
-    division : (n_points,) by which division each point is predicted. Where there are several, every point is
-        among `points` once for each.
     prior : (n_classes,)
     lapse : share of probabilities given to the prior.
     weights : (n_points,) by which temperatures and member weights are fitted. They sum to 1, in each class to
@@ -36,7 +34,6 @@ class FoldPlan:
     data: LabelledRows
     points: Integers
     divisions: Integers
-    division: Integers
     prior: Floats
     lapse: float
     weights: Floats
@@ -54,39 +51,32 @@ class FoldPlan:
         """Divide the rows of each class into folds, several times."""
         order = data.content_order()
         divisions = np.array([stratified_folds(data, order, N_FOLDS, random) for _ in range(n_divisions)])
-        division = np.repeat(np.arange(n_divisions), points.size)
-        return cls._weighed(data, np.tile(points, n_divisions), divisions, division, prior, lapse)
+        return cls._weighed(data, np.tile(points, n_divisions), divisions, prior, lapse)
 
     @classmethod
     def without_folds(cls, data: LabelledRows, points: Integers, prior: Floats) -> FoldPlan:
         """Leave points out one by one, where nothing else is learnt from labels."""
-        divisions, division = (
-            np.zeros((1, len(data.X)), dtype=np.int64),
-            np.zeros(points.size, dtype=np.int64),
-        )
-        return cls._weighed(data, points, divisions, division, prior, 0.0)
+        return cls._weighed(data, points, np.zeros((1, len(data.X)), dtype=np.int64), prior, 0.0)
 
     @classmethod
     def _weighed(
-        cls,
-        data: LabelledRows,
-        points: Integers,
-        divisions: Integers,
-        division: Integers,
-        prior: Floats,
-        lapse: float,
+        cls, data: LabelledRows, points: Integers, divisions: Integers, prior: Floats, lapse: float
     ) -> FoldPlan:
-        plan = cls(data, points, divisions, division, prior, lapse, weights_by_prior(data, points, prior))
+        plan = cls(data, points, divisions, prior, lapse, weights_by_prior(data, points, prior))
         return plan.without(data.is_alone[points])
 
     def restricted_to(self, positions: Integers) -> FoldPlan:
         """Keep some of the points, given by their positions in `rows`, and one division."""
-        points, division = self.rows[positions], np.zeros(positions.size, dtype=np.int64)
-        return self._weighed(self.data, points, self.divisions[:1], division, self.prior, self.lapse)
+        return self._weighed(self.data, self.rows[positions], self.divisions[:1], self.prior, self.lapse)
 
     def without(self, left_out: Bools) -> FoldPlan:
         """Give points no weight where `left_out` (n_points,) is true."""
         return replace(self, weights=_normalized(np.where(left_out, 0.0, self.weights)))
+
+    @cached_property
+    def division(self) -> Integers:
+        """(n_points,) by which division each point is predicted."""
+        return np.repeat(np.arange(self.n_divisions), self.points.size // self.n_divisions)
 
     @cached_property
     def codes(self) -> Integers:

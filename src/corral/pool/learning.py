@@ -20,12 +20,11 @@ from corral.data.subsample import choose_sample, n_knots
 from corral.data.weights import shares_of_largest
 from corral.markers.contrast import learn_contrast
 from corral.parallel import Computation
-from corral.pool.centroids import Centroids
-from corral.pool.compression import CompressionPlan, compress_rows
+from corral.pool.compression import Centroids, CompressionPlan, compress_rows
 from corral.pool.members import MEMBER_KINDS, scales_of
-from corral.pool.model import Pool, PoolModel, Thinning, as_training_rows
+from corral.pool.model import Compression, Pool, PoolModel, as_training_rows
 from corral.pool.scaled_rows import RowsInUnits
-from corral.pool.search import fit_pool
+from corral.pool.search import fit_pool, search
 
 
 class PoolSettings(NamedTuple):
@@ -53,6 +52,7 @@ class LargeTable:
     ----------
     sample : a random sample of each class, in the order in which it was drawn, with the counts of all rows.
     sizes : (n_classes,) how many rows the classes have altogether.
+    max_rows : how many kernels a class may have.
     n_rows : how many training rows were given.
     n : how many rows of equal weight they are worth.
     n_copies : how many of them are duplicates of others.
@@ -63,6 +63,7 @@ class LargeTable:
 
     sample: LabelledRows
     sizes: Integers
+    max_rows: int
     n_rows: int
     n: float
     n_copies: int
@@ -81,10 +82,8 @@ def learn_pool(
     """Learn a pool from rows in this process, `data` being the rows of `training` that count."""
     if settings.max_rows is not None and np.bincount(data.codes).max() > settings.max_rows:
         table = large_table(training, data, settings.max_rows, random, computation)
-        return learn_large_pool(table, settings, settings.max_rows, random, computation)
+        return learn_large_pool(table, settings, random, computation)
     return PoolModel(
-        labels=data.labels,
-        counts=data.counts,
         prior=settings.prior,
         n_copies=data.n_copies,
         training=training,
@@ -107,6 +106,7 @@ def large_table(
     return LargeTable(
         sample=replace(sample, counts=data.counts),
         sizes=np.bincount(data.codes, minlength=data.labels.size),
+        max_rows=max_rows,
         n_rows=len(training.X),
         n=data.n,
         n_copies=data.n_copies,
@@ -117,62 +117,46 @@ def large_table(
 
 
 def learn_large_pool(
-    table: LargeTable,
-    settings: PoolSettings,
-    max_rows: int,
-    random: np.random.RandomState,
-    computation: Computation,
+    table: LargeTable, settings: PoolSettings, random: np.random.RandomState, computation: Computation
 ) -> PoolModel:
     """Learn a pool whose scales, members and markers are learnt from a sample of each class."""
     sample = RowsInUnits.learn(table.sample, scales_of(MEMBER_KINDS), n_knots(len(table.sample.X)))
-    arguments = (settings.prior, random, computation)
     if table.general:
-        data, pool = _pool_of_subsample(
-            sample, table.sizes, max_rows, *arguments, empirical=settings.empirical
-        )
-        nothing = data.take(np.empty(0, dtype=np.int64))
-        thinning = Thinning(nothing, [None] * data.labels.size, [], table.n_rows)
+        data, compression, pool = _pool_of_subsample(sample, table, settings, random, computation)
     else:
         lapse = 1.0 / (table.n + 2.0)
-        plan = CompressionPlan.learn(
-            sample, table.sizes, max_rows, lapse, *arguments, empirical=settings.empirical
-        )
-        data, thinning, pool = plan.build(table.compress(plan), table.n_rows)
+        found = search(sample, settings.prior, lapse, random, computation, empirical=settings.empirical)
+        plan = CompressionPlan.learn(sample, found, table.sizes, table.max_rows, computation)
+        data, compression, pool = plan.build(table.compress(plan), table.n_rows)
     return PoolModel(
-        labels=data.labels,
-        counts=data.counts,
         prior=settings.prior,
         n_copies=table.n_copies,
-        training=table.training or as_training_rows(data.extended(thinning.held_out)),
+        training=table.training or as_training_rows(data.extended(compression.held_out)),
         data=data,
         min_effect=settings.min_effect,
         learnt_contrast=learn_contrast(table.sample, settings.min_effect),
         pool=pool,
-        thinning=thinning,
+        compression=compression,
     )
 
 
 def _pool_of_subsample(
     sample: RowsInUnits,
-    sizes: Integers,
-    max_rows: int,
-    prior: Floats,
+    table: LargeTable,
+    settings: PoolSettings,
     random: np.random.RandomState,
     computation: Computation,
-    *,
-    empirical: bool,
-) -> tuple[LabelledRows, Pool]:
+) -> tuple[LabelledRows, Compression, Pool]:
     """Fit a pool to the first `max_rows` rows of each class in a sample, and return these rows as well.
 
     They are a random choice, so that whatever leaves rows out is as valid as with a smaller table.
     """
-    first = np.concatenate([of_class[:max_rows] for of_class in sample.data.members()])
-    data = replace(_weighted(sample.data.take(first), sizes), counts=sample.data.counts)
-    sample = replace(sample, data=_weighted(sample.data, sizes))
-    if not data.mixed:  # then so few rows have missing values that the others will do
-        complete = ~np.isnan(sample.data.X).any(axis=1)
-        sample = replace(sample.take(np.flatnonzero(complete)), mixed=False)
-    return data, fit_pool(data, prior, random, computation, empirical=empirical, sample=sample)
+    first = np.concatenate([of_class[: table.max_rows] for of_class in sample.data.members()])
+    data = replace(_weighted(sample.data.take(first), table.sizes), counts=sample.data.counts)
+    sample = replace(sample, data=_weighted(sample.data, table.sizes))
+    compression = Compression(data.take(first[:0]), np.ones(first.size, dtype=np.int64), table.n_rows)
+    pool = fit_pool(data, settings.prior, random, computation, empirical=settings.empirical, sample=sample)
+    return data, compression, pool
 
 
 def _weighted(rows: LabelledRows, sizes: Integers) -> LabelledRows:

@@ -9,7 +9,7 @@ those before it, over its deviation: one more variable adds one more square.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -58,9 +58,6 @@ class VariableSets(Protocol):
     def walk(self, used: Integers) -> SetWalk:
         """The sets, projected onto the variables that a density uses."""
 
-    def sums(self, of_variables: Floats) -> Floats:
-        """Sums (n_samples, n_sets) over the members of what variables (n_samples, n_features) have."""
-
 
 def beginnings(log_weights: Floats, units: Integers, left_out: Integers) -> Floats:
     """Exponents (n_samples, n_rows) of no variables: minus log weights; EXCLUDED for units left out."""
@@ -103,17 +100,12 @@ def product_log_densities(walk: SetWalk, start: Floats, T: Floats, unknown: Bool
 def residual_directions(walk: SetWalk, G: Floats, unknown: Bools) -> tuple[Floats, Floats]:
     """Directions in which each step of a walk adds a coordinate: its variable's residual given those before.
 
-    The covariance of the variables is G G^T. Gram and Schmidt's orthogonalisation, twice, of the rows of G,
-    for all steps of a depth together.
-
-    Parameters
-    ----------
-    G : (n_variables, n_axes)
-    unknown : (n_variables,) which variables are integrated out.
+    The covariance of the variables is G G^T. Gram and Schmidt's orthogonalisation, twice, of the rows of G
+    (n_variables, n_axes), for all steps of a depth together.
 
     Returns
     -------
-    directions : (n_steps, n_variables), 0 for a variable that is integrated out.
+    directions : (n_steps, n_variables), 0 for an unknown variable, which is integrated out.
     log_norm : (n_steps,) logarithms of the normal densities at their centres.
     """
     d, n_axes = G.shape
@@ -213,8 +205,6 @@ def mixture_marginals(mixture: Mixture, sets: VariableSets, units: Integers) -> 
     kept, used, transform = mixture.kernel_rows, mixture.used, mixture.transform
     if not len(kept.rows):
         return lambda x, *_: np.full((len(x), len(sets.members)), -np.inf)
-    if mixture.is_normal and transform.is_diagonal:
-        return partial(_independent, mixture, sets)
     units = np.full(1, NO_UNIT) if mixture.is_normal else units
     walk, log_weights = sets.walk(used), np.log(kept.weights)
     normal = None if transform.is_diagonal else NormalKernels(mixture, walk)
@@ -228,13 +218,3 @@ def mixture_marginals(mixture: Mixture, sets: VariableSets, units: Integers) -> 
         return normal.log_densities(coordinates, start, T)
 
     return log_density
-
-
-def _independent(
-    mixture: Mixture, sets: VariableSets, x: Floats, left_out: Integers, log_shares: Floats | None
-) -> Floats:
-    """A normal density of independent variables, which no row is left out of."""
-    by_variable = np.zeros(x.shape)
-    terms = mixture.kernel_rows.terms(x, mixture.bandwidth, mixture.shrinkage, log_shares)
-    by_variable[:, mixture.used] = -terms[:, :, 0]
-    return sets.sums(np.where(np.isnan(x), 0.0, by_variable))

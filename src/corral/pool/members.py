@@ -71,6 +71,14 @@ class Member:
         """The member without training rows."""
         return replace(self, classes=[density.without_rows() for density in self.classes])
 
+    def on_rows(self, data: LabelledRows) -> Member:
+        """The member with the training rows that `without_rows` has left out."""
+        scaled = self.scale.transform(data.X)
+        by_class = zip(self.classes, data.members(), strict=True)
+        return replace(
+            self, classes=[of.on_rows(scaled[rows], data.weights_of(rows)) for of, rows in by_class]
+        )
+
     @property
     def sees_correlations(self) -> bool:
         """Whether the density of a variable depends on the others beyond their kernels."""
@@ -89,12 +97,12 @@ class Member:
         for_each_class(estimate, [len(X)] * n_classes, sizes, ["fixed"] * n_classes, self.title, computation)
         return log_density
 
-    def log_densities_without(self, data: LabelledRows, points: Integers, X: Floats) -> Floats:
-        """Log densities (n_points, n_classes) of X without some rows of `data` and those of their units.
+    def log_densities_without(self, data: LabelledRows, X: Floats, units: Integers) -> Floats:
+        """Log densities (n_samples, n_classes) of X without the rows of `data` that share its units.
 
-        `X` (n_points, n_features) stands in the place of the rows. What was learnt from them stays.
+        What was learnt from these rows stays.
         """
-        scaled, log_density = self.scale.transform(X), np.empty((points.size, len(self.classes)))
+        scaled, log_density = self.scale.transform(X), np.empty((len(X), len(self.classes)))
         for y, (density, rows) in enumerate(zip(self.classes, data.members(), strict=True)):
-            log_density[:, y] = density.log_density_without(scaled, data.units[rows], data.units[points])
+            log_density[:, y] = density.log_density_without(scaled, data.units[rows], units)
         return log_density

@@ -16,7 +16,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from corral.array_types import (
-    LARGEST_COORDINATE,
     LARGEST_INTEGER,
     SMALLEST,
     Bools,
@@ -36,7 +35,6 @@ from corral.conformal.typicality import (
     with_least_share,
 )
 from corral.data.dataset import LabelledRows, TrainingRows
-from corral.data.scaling import ScaleKind
 from corral.data.subsample import example_rows
 from corral.model import MAX_EXAMPLES, Examples, LocalModel
 from corral.parallel import Computation
@@ -54,21 +52,23 @@ class PoolScores(NamedTuple):
     Attributes
     ----------
     accuracy, log_loss : with classes weighing as the priors say.
-    balanced_accuracy : mean of the recalls of classes that have points.
-    recall : (n_classes,) NaN for classes that have none.
+    recall : (n_classes,) NaN for classes that have no points.
     """
 
     accuracy: float
     log_loss: float
-    balanced_accuracy: float
     recall: Floats
 
     def validate(self) -> None:
         """Refuse shares that are none."""
-        for name in ("accuracy", "balanced_accuracy"):
-            check_number(name, getattr(self, name), 0.0, 1.0)
+        check_number("accuracy", self.accuracy, 0.0, 1.0)
         check_number("log_loss", self.log_loss, 0.0)
         check_array("recall", self.recall, (None,), 0.0, 1.0 + 1e-9, nan=True)
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """Mean of the recalls of classes that have points."""
+        return float(np.nanmean(self.recall))
 
 
 class CrossFitted(NamedTuple):
@@ -78,14 +78,11 @@ class CrossFitted(NamedTuple):
     ----------
     points : (n_points,) which rows.
     log_density : (n_members, n_points, n_classes)
-    refined : (n_members,) whether bandwidths were fitted to labels: then log densities change their level
-        from fold to fold, and only differences between classes compare.
     log_density_of_pool : (n_points, n_classes) their sum with weights that were fitted to other rows.
     """
 
     points: Integers
     log_density: Floats
-    refined: Bools
     log_density_of_pool: Floats
 
     def validate(self) -> None:
@@ -93,10 +90,8 @@ class CrossFitted(NamedTuple):
         check_positions("points", self.points, LARGEST_INTEGER)
         if not self.points.size:
             raise ValueError("points are missing")
-        n_members, n_classes = self.refined.size, self.log_density_of_pool.shape[-1]
-        check_array("log_density", self.log_density, (n_members, self.points.size, n_classes))
-        check_shape("refined", self.refined, (n_members,))
-        check_array("log_density_of_pool", self.log_density_of_pool, (self.points.size, n_classes))
+        check_array("log_density", self.log_density, (None, self.points.size, None))
+        check_array("log_density_of_pool", self.log_density_of_pool, self.log_density.shape[1:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +133,11 @@ class Pool:
         if len({len(column) for column in self.table.values()}) != 1:
             raise ValueError("table has columns of different lengths")
 
+    @property
+    def refined(self) -> Bools:
+        """(n_members,) whether bandwidths were fitted to labels; see `MemberKind`."""
+        return np.array([kind_of(member.identifier).refined for member in self.members])
+
     def shares(self) -> dict[str, float]:
         """Share of each member in the pool, by its title, the heaviest first."""
         order = np.argsort(-self.table["share"], kind="stable").tolist()
@@ -164,61 +164,24 @@ def weighted_sums(log_densities: Iterable[Floats], weights: Floats) -> Floats:
     return np.array(sums)
 
 
-class CellMeans(NamedTuple):
-    """What stands for the rows of a class that is thinned.
-
-    Attributes
-    ----------
-    centres : for each kind of units (n_cells, n_features) means of the rows of each cell.
-    counts : (n_cells,) how many rows these are.
-    """
-
-    centres: Sequence[Floats]
-    counts: Integers
-
-    def validate(self) -> None:
-        """Refuse means that are not as many as their counts."""
-        check_array("counts", self.counts, (None,), 1, LARGEST_INTEGER)
-        for means in self.centres:
-            check_array("centres", means, (self.counts.size, None), -LARGEST_COORDINATE, LARGEST_COORDINATE)
-
-
 @dataclass(frozen=True, eq=False)
-class Thinning:
-    """How the classes of a pool are represented where rows are many.
+class Compression:
+    """What a pool keeps of a table in which some classes have more than `max_rows` rows.
 
     Attributes
     ----------
-    held_out : rows of thinned classes that are in no cell, by which the pool is calibrated.
-    classes : the cells of each class, None for one whose rows have kernels each.
-    kinds : the units that means of cells are in.
+    held_out : rows of compressed classes that are in no cell, by which the pool is calibrated.
+    counts : (n_data,) how many training rows each row of the model's `data` stands for.
     n_rows : how many training rows were given.
     """
 
     held_out: LabelledRows
-    classes: Sequence[CellMeans | None]
-    kinds: Sequence[ScaleKind]
+    counts: Integers
     n_rows: int
 
     def validate(self) -> None:
-        """Refuse means of cells that are not in all units."""
-        if any(cells is not None and len(cells.centres) != len(self.kinds) for cells in self.classes):
-            raise ValueError(f"centres are not in {len(self.kinds)} kinds of units")
-
-    def log_densities_without(
-        self, member: Member, data: LabelledRows, points: Integers, X: Floats
-    ) -> Floats:
-        """Log densities (n_points, n_classes) of X by a member without some of the rows that are compared.
-
-        Only classes that are not thinned know any of these rows.
-        """
-        log_density = member.log_densities(X, Computation())
-        whole = np.array([of_class is None for of_class in self.classes])
-        inside = points < len(data.X)
-        if inside.any():
-            without = member.log_densities_without(data, points[inside], X[inside])
-            log_density[np.ix_(inside, whole)] = without[:, whole]
-        return known(log_density)
+        """Refuse rows that stand for nothing."""
+        check_array("counts", self.counts, (None,), 1, LARGEST_INTEGER)
 
 
 def as_training_rows(rows: LabelledRows) -> TrainingRows:
@@ -234,43 +197,37 @@ class PoolModel(LocalModel):
     Attributes
     ----------
     pool : members, weights, and what to expect of them.
-    thinning : how classes are represented, if some are thinned; then `data` has the rows that are nearest to
-        the centres of their cells, with the weights of these.
+    compression : of classes with many rows, if there are any; then `data` has the rows that are nearest to
+        the centres of their cells, with the weights of these, or a subsample.
     """
 
     pool: Pool
-    thinning: Thinning | None = None
+    compression: Compression | None = None
 
     def validate(self) -> None:
         """Refuse parts that do not belong together."""
         super().validate()
         if not np.array_equal(self.prior, self.pool.prior):
             raise ValueError("prior is not that of the pool")
-        if self.thinning is not None:
-            self._validate_thinning(self.thinning)
+        if self.compression is not None:
+            self._validate_compression(self.compression)
         check_positions("points", self.pool.cross_fitted.points, len(self.compared_rows.X))
         for member in self.pool.members:
             check_shape("center", member.scale.center, (self.n_features,))
             for density in member.classes:
                 density.validate_for(self.data.level_counts)
 
-    def _validate_thinning(self, thinning: Thinning) -> None:
-        held_out = thinning.held_out
+    def _validate_compression(self, compression: Compression) -> None:
+        held_out = compression.held_out
         if not np.array_equal(held_out.labels, self.labels) or held_out.X.shape[1] != self.n_features:
             raise ValueError("held_out has other classes or variables")
         if not equal_or_none(held_out.levels, self.data.levels):
             raise ValueError("levels are not those of the rows")
-        if len(thinning.classes) != self.labels.size:
-            raise ValueError("classes are not those of the model")
-        if self.compared_rows.numbers.max(initial=0) >= thinning.n_rows:
+        if len(held_out.X) and self.compared_rows.general:
+            raise ValueError("rows with missing values, categories or groups are held out")
+        if self.compared_rows.numbers.max(initial=0) >= compression.n_rows:
             raise ValueError("numbers holds a number that no row has")
-        if self.compared_rows.general and any(cells is not None for cells in thinning.classes):
-            raise ValueError("rows with gaps or levels, or of groups, have averages")
-        for cells, of_class in zip(thinning.classes, self.data.members(), strict=True):
-            if cells is not None and any(
-                means.shape != (of_class.size, self.n_features) for means in cells.centres
-            ):
-                raise ValueError("centres are not as many as the rows of their class")
+        check_shape("counts", compression.counts, (len(self.data.X),))
 
     def packed(self) -> PoolModel:
         """The model without rows that it repeats, as a file keeps it.
@@ -278,7 +235,7 @@ class PoolModel(LocalModel):
         Kernels have none, and of compressed classes only the rows that samples are compared with are kept.
         """
         pool = replace(self.pool, members=[member.without_rows() for member in self.pool.members])
-        if self.thinning is None:
+        if self.compression is None:
             return replace(self, pool=pool)
         X, y, *_ = self.training
         training = self.training._replace(X=X[:0], y=y[:0], weights=None, groups=None)
@@ -286,25 +243,9 @@ class PoolModel(LocalModel):
 
     def unpacked(self) -> PoolModel:
         """The model with all rows that `packed` has left out."""
-        pool = replace(self.pool, members=[self._with_rows(member) for member in self.pool.members])
-        if self.thinning is None:
-            return replace(self, pool=pool)
-        return replace(self, pool=pool, training=as_training_rows(self.compared_rows))
-
-    def _with_rows(self, member: Member) -> Member:
-        """Put the kernels of a member on the rows of each class, or on the means of its cells."""
-        scaled = member.scale.transform(self.data.X)
-        densities = []
-        for y, (density, of_class) in enumerate(zip(member.classes, self.data.members(), strict=True)):
-            rows, cells = scaled[of_class], self._cells(y)
-            if self.thinning is not None and cells is not None:
-                rows = cells.centres[self.thinning.kinds.index(kind_of(member.identifier).scale)]
-            densities.append(density.on_rows(rows, self.data.weights_of(of_class)))
-        return replace(member, classes=densities)
-
-    def _cells(self, a: int) -> CellMeans | None:
-        """What stands for the rows of a class; None if they have kernels each."""
-        return None if self.thinning is None else self.thinning.classes[a]
+        pool = replace(self.pool, members=[member.on_rows(self.data) for member in self.pool.members])
+        training = self.training if self.compression is None else as_training_rows(self.compared_rows)
+        return replace(self, pool=pool, training=training)
 
     @property
     def lapse(self) -> float:
@@ -318,34 +259,29 @@ class PoolModel(LocalModel):
     @cached_property
     def single_members(self) -> list[PoolModel]:
         """Each member on its own, at the temperature at which it is calibrated."""
-        return [self._alone(m) for m in range(len(self.pool.members))]
-
-    def _alone(self, m: int) -> PoolModel:
-        pool, member = self.pool, slice(m, m + 1)
-        weights, log_density = 1.0 / pool.temperatures[member], pool.cross_fitted.log_density[member]
-        alone = replace(
-            pool,
-            members=pool.members[member],
-            weights=weights,
-            temperatures=pool.temperatures[member],
-            cross_fitted=CrossFitted(
-                pool.cross_fitted.points,
-                log_density,
-                pool.cross_fitted.refined[member],
-                weights[0] * log_density[0],
-            ),
-        )
-        return replace(self, pool=alone)
+        pool, kept, alone = self.pool, self.pool.cross_fitted, []
+        for m, (member, log_density) in enumerate(zip(pool.members, kept.log_density, strict=True)):
+            temperatures = pool.temperatures[m : m + 1]
+            weights = 1.0 / temperatures
+            of_member = replace(
+                pool,
+                members=[member],
+                weights=weights,
+                temperatures=temperatures,
+                cross_fitted=CrossFitted(kept.points, log_density[np.newaxis], weights[0] * log_density),
+            )
+            alone.append(replace(self, pool=of_member))
+        return alone
 
     @cached_property
     def compared_rows(self) -> LabelledRows:
         """Training rows that samples are compared with."""
-        return self.data if self.thinning is None else self.data.extended(self.thinning.held_out)
+        return self.data if self.compression is None else self.data.extended(self.compression.held_out)
 
     @property
     def all_rows(self) -> LabelledRows:
         """All training rows that count, sorted by class; refused if the model has kept only some of them."""
-        if self.thinning is None:
+        if self.compression is None:
             return self.data
         if not self.has_all_rows:
             raise ValueError(
@@ -357,35 +293,29 @@ class PoolModel(LocalModel):
     @property
     def n_rows(self) -> int:
         """How many training rows were given."""
-        return super().n_rows if self.thinning is None else self.thinning.n_rows
+        return super().n_rows if self.compression is None else self.compression.n_rows
 
     @property
     def kept_rows(self) -> Integers | None:
         """Positions of the training rows that a file keeps, among those that were given; None if all."""
-        return None if self.thinning is None else self.compared_rows.numbers
-
-    def rows_by_number(self, numbers: Integers) -> Floats:
-        """Training rows (n_numbers, n_features) by their positions among those that were given."""
-        if self.thinning is None:
-            return super().rows_by_number(numbers)
-        rows = self.compared_rows
-        order = np.argsort(rows.numbers, kind="stable")
-        return rows.X[order[np.searchsorted(rows.numbers[order], numbers)]]
+        return None if self.compression is None else self.compared_rows.numbers
 
     def rows_behind(self, a: int) -> Integers:
         """How many training rows each row of a class in `data` stands for."""
-        cells = self._cells(a)
-        return super().rows_behind(a) if cells is None else cells.counts
+        if self.compression is None:
+            return super().rows_behind(a)
+        counts: Integers = self.compression.counts[self.data.codes == a]
+        return counts
 
     def examples(self, a: int) -> Examples:
-        """Rows of a class to look at: of a thinned class, some that are in no cell."""
-        if self.thinning is None or self._cells(a) is None:
+        """Rows of a class to look at: of a compressed class, some that are in no cell."""
+        if self.compression is None or a not in self.compression.held_out.codes:
             return super().examples(a)
-        held_out = self.thinning.held_out
+        held_out = self.compression.held_out
         of_class = held_out.members()[a]
         at = of_class[example_rows(held_out.X[of_class], held_out.all_weights[of_class], MAX_EXAMPLES)]
         nothing = np.full(at.size, -1)
-        return self.examples_of(held_out, at, nothing, nothing)
+        return Examples.choose(held_out, at, nothing, nothing)
 
     def calibration_points(self) -> Integers:
         """Which of the compared rows are left out, one by one: those that the search has left out."""
@@ -400,8 +330,8 @@ class PoolModel(LocalModel):
         own = self._left_out[:, np.arange(codes.size), codes]
         spreads = [medians_and_spread(of_member, codes, weights, self.prior.size)[1] for of_member in own]
         shares = shares_of_members(self._left_out, codes, weights)
-        if not kept.refined.all():
-            shares = np.where(kept.refined, 0.0, shares)
+        if not self.pool.refined.all():
+            shares = np.where(self.pool.refined, 0.0, shares)
         correlated = np.array([member.sees_correlations for member in self.pool.members])
         shares = with_least_share(shares / shares.sum(), correlated, _LEAST_CORRELATED)
         likeness_weights: Floats = shares / np.array(spreads)
@@ -442,13 +372,12 @@ class PoolModel(LocalModel):
         a pool of nothing else uses them for likenesses.
         """
         kept = self.pool.cross_fitted
-        if not kept.refined.all():
+        if not self.pool.refined.all():
             return kept.log_density
         rows = self.compared_rows.X[kept.points]
         return np.array([self._without(member, kept.points, rows) for member in self.pool.members])
 
     def _without(self, member: Member, points: Integers, X: Floats) -> Floats:
+        """Log densities (n_points, n_classes) of X by a member without some of the rows that are compared."""
         with threadpool_limits(1, user_api="blas"):
-            if self.thinning is not None:
-                return self.thinning.log_densities_without(member, self.data, points, X)
-            return known(member.log_densities_without(self.data, points, X))
+            return known(member.log_densities_without(self.data, X, self.compared_rows.units[points]))

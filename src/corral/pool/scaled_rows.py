@@ -16,7 +16,7 @@ from corral.data.scaling import Scale, ScaleKind, blurred_range, learn_scale
 _VARIABLES_PER_ROW = 0.4
 _FEWEST_VARIABLES, _MOST_VARIABLES = 30, 200
 
-# Up to so many cells units are learnt anew without each fold: a single row of more hardly changes them.
+# Up to so many cells scales are learnt anew without each fold: a single row of more hardly changes them.
 _MOST_CELLS = 300_000
 
 
@@ -27,7 +27,7 @@ def with_ranks(scale_kinds: Iterable[ScaleKind]) -> list[ScaleKind]:
 
 @dataclass(frozen=True, eq=False)
 class RowsInUnits:
-    """Rows in the units of all kinds, which are learnt from all rows, since they do not look at labels.
+    """Rows on the scales of all kinds, which are learnt from all rows, since they do not look at labels.
 
     Attributes
     ----------
@@ -36,7 +36,6 @@ class RowsInUnits:
     scaled : (n_rows, n_features) by kind.
     rank : (n_rows,) their order by content, so that random choices depend on neither the order of rows and
         columns nor the names of classes.
-    mixed : whether values are missing or levels, also if not in these rows.
     most_variables : how many variables a member may have. It is that of all rows in every fold, so that log
         densities of rows left out have the level of those of new rows.
     """
@@ -45,7 +44,6 @@ class RowsInUnits:
     scales: Mapping[ScaleKind, Scale]
     scaled: dict[ScaleKind, Floats]
     rank: Integers
-    mixed: bool
     most_variables: int
 
     @classmethod
@@ -54,8 +52,8 @@ class RowsInUnits:
     ) -> RowsInUnits:
         """Learn scales of some kinds, and ranks, by which variables are selected.
 
-        If `max_knots` is given, it limits the values at which ranks are known, and units tell of no row
-        unless values are missing or levels.
+        If `max_knots` is given, it limits the values at which ranks are known, and scales tell of no row
+        unless values are missing or categories.
         """
         scales = {
             kind: learn_scale(data.X, data.weights, kind, levels=data.levels)
@@ -65,27 +63,27 @@ class RowsInUnits:
             scales = {kind: scale.with_fewer_knots(max_knots) for kind, scale in scales.items()}
             if not data.mixed:
                 scales["range"] = blurred_range(data.X)
-        return cls.in_units(data, scales)
+        return cls.on_scales(data, scales)
 
     @classmethod
-    def in_units(cls, data: LabelledRows, scales: Mapping[ScaleKind, Scale]) -> RowsInUnits:
-        """Bring rows into units that are known, perhaps from more rows than these."""
+    def on_scales(cls, data: LabelledRows, scales: Mapping[ScaleKind, Scale]) -> RowsInUnits:
+        """Bring rows to scales that were learnt, perhaps from more rows than these."""
         scaled = {kind: scale.transform(data.X) for kind, scale in scales.items()}
         most_variables = int(np.clip(_VARIABLES_PER_ROW * data.n, _FEWEST_VARIABLES, _MOST_VARIABLES))
-        return cls(data, scales, scaled, data.content_order(), data.mixed, most_variables)
+        return cls(data, scales, scaled, data.content_order(), most_variables)
 
     def take(self, positions: Integers) -> RowsInUnits:
-        """Keep some of the rows, and the units."""
+        """Keep some of the rows, and the scales."""
         scaled = {kind: rows[positions] for kind, rows in self.scaled.items()}
         return replace(self, data=self.data.take(positions), scaled=scaled, rank=self.rank[positions])
 
     def without(
         self, left_out: Bools, scale_kinds: Iterable[ScaleKind]
     ) -> tuple[RowsInUnits, Mapping[ScaleKind, Floats]]:
-        """Leave rows out; the others, and all rows (n_rows, n_features) by kind of units, in their units.
+        """Leave rows out; the others, and all rows (n_rows, n_features) on their scales, by kind.
 
-        Units are learnt from the others alone, unless there are very many cells. So the rows that are left
-        out lie as far out in these units as new rows lie in those of all rows.
+        Scales are learnt from the others alone, unless there are very many cells. So the rows that are left
+        out lie as far out on these scales as new rows lie on those of all rows.
         """
         positions = np.flatnonzero(~left_out)
         others = self.take(positions)

@@ -20,7 +20,7 @@ from corral.pool.fold_plan import N_FOLDS, FoldPlan
 from corral.pool.members import MEMBER_KINDS, AnyKind, Member, by_shared_fit, scales_of
 from corral.pool.model import CrossFitted, Pool
 from corral.pool.scaled_rows import RowsInUnits
-from corral.pool.weights import heaviest_first, judge, score_points, tabulate, weigh
+from corral.pool.weights import judge, score_points, shares_of, tabulate, weigh
 
 # The search reads at most so many rows, and asks at most so many of them to leave themselves out.
 SEARCH_ROWS = 20_000
@@ -53,15 +53,14 @@ def fit_pool(
     kinds : members to try.
     empirical : whether the prior was estimated from the rows: then no row has a say in the prior that it is
         judged by, either.
-    sample : further rows, and their units, if means, covariances and frequencies are learnt from these.
+    sample : more rows on their scales, if means, covariances and frequencies are learnt from these.
     """
-    whole = (
-        RowsInUnits.learn(data, scales_of(kinds))
-        if sample is None
-        else RowsInUnits.in_units(data, sample.scales)
-    )
-    # Members are built with as many variables as they were tried with.
-    learnt_from = None if sample is None else replace(sample, most_variables=whole.most_variables)
+    if sample is None:
+        whole, learnt_from = RowsInUnits.learn(data, scales_of(kinds)), None
+    else:
+        whole = RowsInUnits.on_scales(data, sample.scales)
+        # Members are built with as many variables as they were tried with.
+        learnt_from = replace(sample, most_variables=whole.most_variables)
     lapse = 1.0 / (data.n + 2.0)
     found = search(
         whole, prior, lapse, random, computation, kinds, empirical=empirical, learnt_from=learnt_from
@@ -72,48 +71,7 @@ def fit_pool(
             for candidate in found.kept
         ]
         members = list(on_threads(builds, computation.n_jobs))
-    return make_pool(members, found.kept, found.weights, found.plan, found.points, found.judged, found.table)
-
-
-def make_pool(
-    members: Sequence[Member],
-    candidates: Sequence[Candidate],
-    weights: Floats,
-    plan: FoldPlan,
-    points: Integers,
-    judged: tuple[Floats, Floats],
-    table: dict[str, Any],
-) -> Pool:
-    """Put the members that are kept and what is known of them together.
-
-    Log densities of points are those of the first division alone. New rows are judged by one fit, and a mean
-    over divisions would vary less than theirs.
-
-    Parameters
-    ----------
-    members, candidates, weights : (n_members,) the heaviest first.
-    plan : by which they were tried.
-    points : (n_rows,) where `plan.rows` are among the rows of the model.
-    judged : see `weights.judge`.
-    table : columns about all members tried.
-    """
-    log_proba, log_density = judged
-    first, order = plan.division == 0, np.argsort(points)
-    return Pool(
-        members=members,
-        weights=weights,
-        temperatures=np.exp([-candidate.log_power for candidate in candidates]),
-        prior=plan.prior,
-        lapse=plan.lapse,
-        scores=score_points(log_proba, plan),
-        table=table,
-        cross_fitted=CrossFitted(
-            points[order],
-            np.array([candidate.log_density[first][order] for candidate in candidates]),
-            np.array([candidate.kind.refined for candidate in candidates]),
-            log_density[first][order],
-        ),
-    )
+    return make_pool(found, members, found.points)
 
 
 class Search(NamedTuple):
@@ -121,34 +79,73 @@ class Search(NamedTuple):
 
     Attributes
     ----------
-    kept : members that are kept, the heaviest first.
-    weights : (n_kept,) of these.
-    order : (n_kept,) where they are in the table.
-    table : columns about all members tried.
+    candidates : all members tried.
+    log_weights : (n_candidates,) logarithms of their weights, -inf for members that are dropped.
     plan : points and folds.
+    table : columns about all members tried.
     chosen : (n_chosen,) which rows the search has read.
     parts : (n_chosen,) in which fifth each row is judged.
-    judged : see `weights.judge`.
     empirical : whether the prior was estimated from the rows.
     seed : of the rows by which bandwidths are refined.
     """
 
-    kept: Sequence[Candidate]
-    weights: Floats
-    order: Sequence[int]
-    table: dict[str, Any]
+    candidates: Sequence[Candidate]
+    log_weights: Floats
     plan: FoldPlan
+    table: dict[str, Any]
     chosen: Integers
     parts: Integers
-    judged: tuple[Floats, Floats]
     empirical: bool
     seed: int
+
+    @property
+    def order(self) -> list[int]:
+        """Which candidates are kept, the heaviest first."""
+        heaviest = np.argsort(-shares_of(self.candidates, self.log_weights), kind="stable")
+        return [m for m in heaviest.tolist() if np.isfinite(self.log_weights[m])]
+
+    @property
+    def kept(self) -> list[Candidate]:
+        """Members that are kept, the heaviest first."""
+        return [self.candidates[m] for m in self.order]
+
+    @property
+    def weights(self) -> Floats:
+        """(n_kept,) of these."""
+        return np.exp(self.log_weights[self.order])
 
     @property
     def points(self) -> Integers:
         """Which rows were left out, one by one."""
         points: Integers = self.chosen[self.plan.rows]
         return points
+
+
+def make_pool(found: Search, members: Sequence[Member], points: Integers) -> Pool:
+    """Score the members that are kept, in the order of `found.kept`, and put them together.
+
+    Log densities of points are those of the first division alone. New rows are judged by one fit, and a mean
+    over divisions would vary less than theirs. `points` (n_rows,) are the positions of `found.plan.rows`
+    among the rows of the model.
+    """
+    plan, kept = found.plan, found.kept
+    with threadpool_limits(1, user_api="blas"):
+        log_proba, log_density = judge(found.candidates, plan, found.parts, empirical=found.empirical)
+    first, order = plan.division == 0, np.argsort(points)
+    return Pool(
+        members=members,
+        weights=found.weights,
+        temperatures=np.exp([-candidate.log_power for candidate in kept]),
+        prior=plan.prior,
+        lapse=plan.lapse,
+        scores=score_points(log_proba, plan),
+        table=found.table,
+        cross_fitted=CrossFitted(
+            points[order],
+            np.array([candidate.log_density[first][order] for candidate in kept]),
+            log_density[first][order],
+        ),
+    )
 
 
 def search(
@@ -184,18 +181,6 @@ def search(
             candidates.extend(tried)
             advance(len(tried))
         log_weights = weigh(candidates, plan)
-        parts = random_parts(rows.data, rows.rank, N_FOLDS, np.random.RandomState(seed_of_parts))
-        judged = judge(candidates, plan, parts, empirical=empirical)
-    order = heaviest_first(candidates, log_weights)
-    return Search(
-        kept=[candidates[m] for m in order],
-        weights=np.exp(log_weights[order]),
-        order=order,
-        table=tabulate(candidates, log_weights, plan),
-        plan=plan,
-        chosen=chosen,
-        parts=parts,
-        judged=judged,
-        empirical=empirical,
-        seed=seed,
-    )
+    parts = random_parts(rows.data, rows.rank, N_FOLDS, np.random.RandomState(seed_of_parts))
+    table = tabulate(candidates, log_weights, plan)
+    return Search(candidates, log_weights, plan, table, chosen, parts, empirical, seed)

@@ -118,7 +118,7 @@ class ClassTransform:
 
     @property
     def used(self) -> Integers:
-        """Columns that take part."""
+        """Columns that take part, those with categories last."""
         return np.concatenate([self.variables, self.categories.columns])
 
     @property
@@ -227,8 +227,8 @@ class Moments:
 
     def take_columns(self, columns: Bools) -> Moments:
         """Keep some of the variables."""
-        by_variable = {name: getattr(self, name)[:, columns] for name in ("has", "residuals", "means")}
-        return replace(self, **by_variable, variances=self.variances[:, columns])
+        names = ("has", "residuals", "means", "variances")
+        return replace(self, **{name: getattr(self, name)[:, columns] for name in names})
 
     def pairwise_precision(self) -> Floats:
         """A precision, from the rows that have both values of a pair."""
@@ -242,12 +242,9 @@ class Moments:
         return precision
 
     def completed(self, precision: Floats, rows: Bools) -> tuple[Floats, Floats]:
-        """Expect what some rows miss given a precision.
+        """Residuals of some rows with missing values at their expectations given a precision.
 
-        Returns
-        -------
-        residuals : (n_some, n_variables) with the expectations.
-        covariance : (n_variables, n_variables) what the missing values vary around these, as a mean of rows.
+        And the covariance of the missing values around these, as a mean of rows.
         """
         residuals, has, d = self.residuals[rows], self.has[rows], len(precision)
         covariance = np.zeros(precision.shape)
@@ -285,7 +282,7 @@ def learn_transforms(
     variables: Integers,
     n_categories: Integers,
 ) -> list[ClassTransform]:
-    """Learn a transform for each class.
+    """Learn a transform for each class, also for one without rows.
 
     Parameters
     ----------
@@ -293,15 +290,11 @@ def learn_transforms(
         alone; or "selected", the same of variables in which the class differs from all rows, the
         others being uniform: for ranks alone, which all rows together make uniform. "none" leaves the scale
         as it is.
-    scaled : (n_rows, n_features)
-    codes : (n_rows,) class numbers.
-    weights : (n_rows,) or None.
-    n_classes : number of classes, some perhaps without rows.
+    scaled, codes, weights : the rows, their class numbers and weights.
     variables : numeric columns that may take part, all of which vary.
     n_categories : (n_features,) numbers of categories, 0 for a numeric column.
     """
-    shrunk_rows = covariance != "none"
-    categories = learn_levels(scaled, codes, weights, n_classes, n_categories, pulled=shrunk_rows)
+    categories = learn_levels(scaled, codes, weights, n_classes, n_categories, pulled=covariance != "none")
     x = scaled[:, variables]
     moments = Moments.of(x, codes, weights, n_classes)
     deviations = np.sqrt(moments.variances)
@@ -325,20 +318,14 @@ def learn_transforms(
 
 
 def hardly_varies(scaled: Floats) -> Bools:
-    """Tell in which columns one value has more than a share _RARE of the rows."""
-    n = len(scaled)
-    apart = int(np.ceil(_RARE * n))
-    if apart >= n:
-        return np.zeros(scaled.shape[1], dtype=bool)
-    gaps = np.isnan(scaled)
-    if gaps.any():
-        columns = [
-            hardly_varies(x[~missing, np.newaxis]) for x, missing in zip(scaled.T, gaps.T, strict=True)
-        ]
-        return np.concatenate(columns)
-    ordered = np.sort(scaled, axis=0)
-    repeats: Bools = (ordered[apart:] == ordered[: n - apart]).any(axis=0)
-    return repeats
+    """Tell in which columns one value has more than a share _RARE of the values that are there."""
+    ordered, n = np.sort(scaled, axis=0), (~np.isnan(scaled)).sum(axis=0)  # missing values last
+    apart = np.ceil(_RARE * n).astype(np.int64)
+    first = np.arange(len(scaled))[:, np.newaxis][: (n - apart).max(initial=0)]
+    last = np.minimum(first + apart, len(scaled) - 1)
+    repeats = np.take_along_axis(ordered, last, axis=0) == ordered[: len(first)]
+    hardly: Bools = (repeats & (first + apart < n)).any(axis=0)
+    return hardly
 
 
 def repeated(scaled: Floats) -> Floats:
@@ -357,13 +344,8 @@ def class_variances(own: Floats, within: Floats, total: Floats, sizes: Floats, r
     as if by one row: with rows added to the sum of squares instead, few rows could not tell that a class
     varies less than others. Where values repeat rows are added, too.
 
-    Parameters
-    ----------
-    own : (n_classes, n_variables) mean squares of the residuals of a class.
-    within : (n_variables,) of all residuals.
-    total : (n_variables,) variances of all rows.
-    sizes : (n_classes, n_variables) how many rows of equal weight they are of.
-    repeats : (n_variables,) see `repeated`.
+    `own` and `sizes` (n_classes, n_variables) are mean squares of the residuals of a class, and of how many
+    rows; `within` and `total` those of all residuals, and of all rows. `repeats` is that of `repeated`.
     """
     n = sizes.sum(axis=0)
     floor = _LEAST_SHARE * total

@@ -73,12 +73,6 @@ def shares_of(candidates: Sequence[Candidate], log_weights: Floats) -> Floats:
     return shares
 
 
-def heaviest_first(candidates: Sequence[Candidate], log_weights: Floats) -> list[int]:
-    """Which candidates are kept, in the order of their shares."""
-    heaviest = np.argsort(-shares_of(candidates, log_weights), kind="stable")
-    return [m for m in heaviest.tolist() if np.isfinite(log_weights[m])]
-
-
 def judge(
     candidates: Sequence[Candidate],
     plan: FoldPlan,
@@ -88,10 +82,7 @@ def judge(
 ) -> tuple[Floats, Floats]:
     """Judge each part of the rows by what is chosen for the others: bandwidths, weights, perhaps priors.
 
-    Returns
-    -------
-    log_proba, log_density : (n_points, n_classes) log probabilities, and weighted sums of log densities, by
-        choices in which the points had no part.
+    Returns log probabilities and weighted sums of log densities, both (n_points, n_classes).
     """
     log_proba, log_density = np.empty((2, *candidates[0].log_density.shape))
     data = plan.data
@@ -139,7 +130,7 @@ def score_points(log_proba: Floats, plan: FoldPlan) -> PoolScores:
     hits = np.bincount(codes, of_rows * is_hit, minlength=plan.prior.size)
     recall = np.divide(hits, totals, out=np.full(totals.size, np.nan), where=totals > 0.0)
     accuracy = min(float(weights @ is_hit), 1.0)  # the weights sum to 1 but for rounding
-    return PoolScores(accuracy, -float(weights @ right), float(np.nanmean(recall)), recall)
+    return PoolScores(accuracy, -float(weights @ right), recall)
 
 
 def tabulate(candidates: Sequence[Candidate], log_weights: Floats, plan: FoldPlan) -> dict[str, Any]:

@@ -178,8 +178,6 @@ def learn_model(
     bandwidths = ClassBandwidths.learn(data.arrange(scaled), spread, settings.rodeo, random, computation)
     return FittedModel(
         settings=settings,
-        labels=data.labels,
-        counts=data.counts,
         prior=prior,
         scale=scale,
         bandwidths=bandwidths,
