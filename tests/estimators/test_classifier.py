@@ -19,7 +19,7 @@ import corral.parallel
 import corral.rodeo.relevance
 import paper_oracle
 from corral import CorralClassifier, RodeoClassifier
-from corral.datasets import make_shifted_groups, make_ten_groups
+from corral.datasets import make_shifted_groups
 from data import data_oracle
 from estimators import estimators_oracle
 from support.exploring import examples, problems
@@ -672,25 +672,6 @@ def test_threads_and_chunks_change_no_bit(update, seed, n_jobs, chunk, weighted,
         patch.setattr(corral.parallel, "_CHUNK", chunk)
         other = RodeoClassifier(**settings, n_jobs=n_jobs).fit(X, y, sample_weight=weights)
         assert_same_model(one, other, queries)
-
-
-@pytest.mark.parametrize("update", UPDATES)
-def test_threads_and_chunks_change_no_bit_of_large_classes(update, monkeypatch):
-    # More than a tile of rows, and too many numbers for the cache, where queries are computed in batches:
-    # a batch must not depend on who else is in it.
-    X, y = make_ten_groups(1100, random_state=0)
-    X, y = X[y < 3], y[y < 3]
-    queries = make_ten_groups(7, random_state=1)[0]
-    monkeypatch.setattr(corral.rodeo.relevance, "MAX_POINTS", 30)
-    one = RodeoClassifier(update=update, random_state=0).fit(X, y)
-    size = one.model_.densities[0].rows.tiles.size
-    assert size > corral.kernels._LARGE
-    for n_jobs, at_once in ((1, 1), (2, 3), (2, 1000)):
-        monkeypatch.setattr(corral.parallel, "_CHUNK", at_once * size)
-        other = RodeoClassifier(update=update, random_state=0, n_jobs=n_jobs).fit(X, y)
-        assert_array_equal(one.bandwidths_, other.bandwidths_)
-        assert_array_equal(one.log_density(queries), other.log_density(queries))
-        assert_array_equal(one.local_bandwidths(queries), other.local_bandwidths(queries))
 
 
 # No NaN, ever

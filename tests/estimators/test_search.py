@@ -287,17 +287,6 @@ def test_names(data):
 # Progress
 
 
-def test_verbose_shows_progress_on_the_error_stream(data, fitted, capsys):
-    model = CorralClassifier(random_state=0, verbose=1).fit(*data)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "Search" in err
-    assert_same_model(model, fitted, data[0])
-    capsys.readouterr()
-    CorralClassifier(random_state=0).fit(*data).predict(data[0])
-    assert capsys.readouterr() == ("", "")
-
-
 def test_the_bar_ends_with_the_search(data, monkeypatch):
     totals, done = [], []
 

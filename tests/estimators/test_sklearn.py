@@ -65,6 +65,11 @@ def test_parameters_are_named(estimator):
         estimator("sequential")
 
 
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_representations_name_the_class(estimator):
+    assert type(estimator).__name__ in estimator._repr_html_()
+
+
 @pytest.mark.parametrize("estimator", CHECKED, ids=repr)
 def test_a_fit_that_fails_changes_nothing(estimator, data):
     # Not even the number of columns, which is counted first.

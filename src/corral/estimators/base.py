@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from corral.array_types import Floats, Integers, check_labels, check_shape, equal_or_none
+from corral.array_types import Bools, Floats, Integers, check_labels, check_shape, equal_or_none
 from corral.data.dataset import TrainingRows
 from corral.estimators.encoding import Encoding, unknown_sentence
 from corral.estimators.tables import UnknownLevelsWarning, read_table, validate_columns
@@ -124,14 +125,20 @@ class TableSelector(SelectorMixin, ClassEstimator):
     """A step of a pipeline that keeps the selected columns of a table as they are."""
 
     classes_: NDArray[Any]
+    _selected: ClassVar[str]  # name of the attribute that says which variables a class has
 
-    def _validate_selected(self, name: str) -> tuple[int, int]:
+    def _get_support_mask(self) -> Bools:
+        check_is_fitted(self)
+        mask: Bools = np.logical_or.reduce(getattr(self, self._selected))
+        return mask
+
+    def _validate_selected(self) -> tuple[int, int]:
         """Refuse classes and variables of theirs that no fit could have left; return their numbers."""
-        selected = getattr(self, name)
+        selected = getattr(self, self._selected)
         shape = self.classes_.size, selected.shape[-1]
         self._validate_columns(shape[1], self.encoding_.counts)
         check_labels("classes_", self.classes_)
-        check_shape(name, selected, shape)
+        check_shape(self._selected, selected, shape)
         return shape
 
     def transform(self, X: ArrayLike) -> Any:

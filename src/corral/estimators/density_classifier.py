@@ -25,7 +25,6 @@ from corral.estimators.validation import (
     check_integer,
     check_kind_of_labels,
     check_number,
-    feature_names,
     refuse_groups_of_whole_classes,
     row_names,
     sort_rows,
@@ -403,14 +402,8 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         """
         check_is_fitted(self)
         model = self.model_
-        return class_description(
-            model.labels,
-            feature_names(self),
-            model.contrast,
-            missing=model.gap_contrast,
-            levels=self.encoding_.names_of_levels(),
-            evidence=evidence_of_classes(model, self._computation()),
-        )
+        evidence = evidence_of_classes(model, self._computation())
+        return class_description(self, model.contrast, model.gap_contrast, evidence)
 
     @property
     def feature_importances_(self) -> Floats:
@@ -490,8 +483,7 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
     def _name_rows(self, X: Any) -> None:
         """Keep the names of the training rows, if they have any, and forget others."""
         for name in ("row_names_in_", "row_names_column_"):
-            if hasattr(self, name):
-                delattr(self, name)
+            self.__dict__.pop(name, None)
         named = row_names(X)
         if named is not None:
             self.row_names_in_, self.row_names_column_ = named

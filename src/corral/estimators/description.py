@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from corral.array_types import Bools, Floats, Integers
 from corral.estimators.encoding import with_names_of_levels
 from corral.estimators.html import html_table
+from corral.estimators.validation import feature_names
 from corral.markers.contrast import FEW_VALUES, Contrast
 from corral.sentences import (
     NO_EVIDENCE,
@@ -234,19 +235,13 @@ class Description:
 
 
 def class_description(
-    classes: NDArray[Any],
-    feature_names: list[str],
-    contrast: Contrast,
-    *,
-    missing: Contrast | None,
-    levels: Sequence[list[Any] | None],
-    evidence: Floats | None = None,
+    estimator: Any, contrast: Contrast, missing: Contrast | None, evidence: Floats | None = None
 ) -> Description:
     """Put together how classes differ, also in what is missing, and what their labels rest on."""
-    markers = contrast.markers
+    markers, levels = contrast.markers, estimator.encoding_.names_of_levels()
     return Description(
-        classes=classes,
-        feature_names=feature_names,
+        classes=estimator.classes_,
+        feature_names=feature_names(estimator),
         markers=markers,
         direction=_directions(contrast, levels),
         effect=contrast.effect,

@@ -39,20 +39,12 @@ Unknown = dict[str, Counter[str]]  # by column and value, how often levels were 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One column of a table.
+    """One column of a table."""
 
-    Attributes
-    ----------
-    name : its name, or "x3" if it has none.
-    kind : "number", "levels" or "ordered".
-    cells : (n_rows,) numbers, or objects of which some may be missing.
-    levels : its levels in order, if its type lists them; None if they are those that it holds.
-    """
-
-    name: str
-    kind: str
-    cells: NDArray[Any]
-    levels: list[Any] | None = None
+    name: str  # "x3" if it has none
+    kind: str  # "number", "levels" or "ordered"
+    cells: NDArray[Any]  # (n_rows,) numbers, or objects of which some may be missing
+    levels: list[Any] | None = None  # in order, if its type lists them; else they are those that it holds
 
     @cached_property
     def factorized(self) -> tuple[Integers, list[Any]]:

@@ -279,17 +279,10 @@ class Explanation:
         """One line per sample and supporting training row (needs pandas)."""
         import pandas as pd
 
-        listed = self.rows >= 0
-        sample = np.broadcast_to(np.arange(len(self))[:, np.newaxis], listed.shape)
-        names = {} if self.row_names is None else {"name": self.row_names[listed]}
-        return pd.DataFrame(
-            {
-                "sample": sample[listed],
-                "training_row": self.rows[listed],
-                **names,
-                "share": self.shares[listed],
-            }
-        )
+        at = np.nonzero(self.rows >= 0)
+        names = {} if self.row_names is None else {"name": self.row_names[at]}
+        columns = {"sample": at[0], "training_row": self.rows[at], **names, "share": self.shares[at]}
+        return pd.DataFrame(columns)
 
     def __repr__(self) -> str:
         shown = min(len(self), 5)

@@ -345,18 +345,11 @@ def _tabulate(sigmas: Floats, alphas: Floats, scores: Floats) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class _OneClass:
-    """The least squares of one class.
+    """The least squares of one class."""
 
-    Attributes
-    ----------
-    centers : positions of its centres among the rows.
-    squares : (n_samples, n_centers) squared distances to its centres, over the number of variables.
-    is_own : (n_samples,) which rows are of the class.
-    """
-
-    centers: Integers
-    squares: Floats
-    is_own: Bools
+    centers: Integers  # positions of its centres among the rows
+    squares: Floats  # (n_samples, n_centers) squared distances to its centres, over the number of variables
+    is_own: Bools  # (n_samples,) which rows are of the class
 
     def solve(self, sigma: float, alpha: float) -> Floats:
         """The coefficients (n_centers, 1) of all rows."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Self
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from corral.array_types import Bools, check_shape
@@ -81,6 +80,7 @@ class MarkerSelector(TableSelector):
     min_effect: float = MIN_EFFECT
     categorical_features: Categorical = "from_dtype"
 
+    _selected = "markers_"
     markers_: Bools = field(init=False)
     contrast_: Contrast = field(init=False)
     gap_contrast_: Contrast | None = field(init=False)
@@ -104,21 +104,10 @@ class MarkerSelector(TableSelector):
             Without evidence, since a selector predicts nothing.
         """
         check_is_fitted(self)
-        return class_description(
-            self.classes_,
-            feature_names(self),
-            self.contrast_,
-            missing=self.gap_contrast_,
-            levels=self.encoding_.names_of_levels(),
-        )
+        return class_description(self, self.contrast_, self.gap_contrast_)
 
     def __corral_validate__(self) -> None:
         """Refuse arrays that do not belong together; `load_model` calls it."""
-        shape = self._validate_selected("markers_")
+        shape = self._validate_selected()
         for contrast in (self.contrast_, self.gap_contrast_ or self.contrast_):
             check_shape("markers", contrast.markers, shape)
-
-    def _get_support_mask(self) -> Bools:
-        check_is_fitted(self)
-        mask: Bools = np.logical_or.reduce(self.markers_)
-        return mask

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Literal, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from corral.array_types import Bools, Floats, check_array
 from corral.data.dataset import TrainingRows
@@ -70,6 +69,7 @@ class RodeoSelector(TableSelector):
     verbose: int = 0
     random_state: int | np.random.RandomState | None = None
 
+    _selected = "relevant_"
     relevant_: Bools = field(init=False)
     bandwidths_: Floats = field(init=False)
     zscores_: Floats = field(init=False)
@@ -85,11 +85,6 @@ class RodeoSelector(TableSelector):
 
     def __corral_validate__(self) -> None:
         """Refuse arrays that do not belong together; `load_model` calls it."""
-        shape = self._validate_selected("relevant_")
+        shape = self._validate_selected()
         check_array("bandwidths_", self.bandwidths_, shape, *BANDWIDTH_BOUNDS)
         check_array("zscores_", self.zscores_, shape)
-
-    def _get_support_mask(self) -> Bools:
-        check_is_fitted(self)
-        mask: Bools = np.logical_or.reduce(self.relevant_)
-        return mask

@@ -69,15 +69,9 @@ def read_table(
 ) -> Table:
     """Check a table as scikit-learn does, and return it as numbers.
 
-    Parameters
-    ----------
-    estimator : whose names and numbers of columns are kept or compared; in a fit it learns its `encoding_`.
-        Without one, it takes numbers without gaps.
-    X : array-like or frame.
-    y : labels, if any.
-    categorical : "from_dtype", None, or which columns hold levels: their names, positions, or a mask.
-    reset : whether this is a fit.
-    extend : whether `encoding_` learns the levels that it lacks, as those of further training rows.
+    A fit (`reset`) learns the `encoding_` of the estimator, where `categorical` says which columns hold
+    categories. Further training rows (`extend`) add categories to it. An estimator without an encoding takes
+    numbers without missing values.
     """
     learnt: Encoding | None = None if reset else getattr(estimator, "encoding_", None)
     if learnt is None and not reset:
