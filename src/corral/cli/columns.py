@@ -79,7 +79,8 @@ def new_rows(
     others = [name for name in (target, group) if name is not None]
     table = _complete(whole[[*variables.names, *others]], file, missing, target)
     X = _named(variables.read(table, file), whole, names)
-    variables.note_what_was_met()
+    variables.note_unknown_levels()
+    variables.note_empty_columns()
     if target is None:
         return X, None, None
     y = as_classes(as_labels(table[target], file), classes, table.index, file)

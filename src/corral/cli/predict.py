@@ -130,7 +130,8 @@ def predict(
         if n_rows == 0:
             raise ValueError(f"{file} has no row without missing values.")
         note_replaced(to)
-    variables.note_what_was_met()
+    variables.note_unknown_levels()
+    variables.note_empty_columns()
     if n_left_out:
         note(f"left out {n_left_out} of {n_rows + n_left_out} rows, which lack a value.")
     if formula:

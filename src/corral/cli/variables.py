@@ -71,13 +71,13 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
 
 def _refuse_mistakes(texts: pd.DataFrame, contents: Mapping[str, Content], file: TableFile) -> None:
     """Refuse columns that are neither numbers nor text, or numbers but for a few cells or for commas."""
-    with_commas = (each for each in numbers_as_text(texts) if each.kind == "numbers with a comma")
-    strange = neither_numbers_nor_text(texts, contents, ())
-    for finding in (*strange, *text_among_numbers(texts, contents), *with_commas):
-        otherwise = "; or leave the column out by --drop, or make levels of its values by --categorical"
-        is_slip = finding.kind == "text among numbers"
-        sentence = sentence_of(finding).removesuffix(".")
-        raise ValueError(f"{file}: {sentence}{otherwise if is_slip else ''}.")
+    mistakes = [*neither_numbers_nor_text(texts, contents, ()), *text_among_numbers(texts, contents)]
+    mistakes += [each for each in numbers_as_text(texts) if each.kind == "numbers with a comma"]
+    if mistakes:
+        sentence = sentence_of(mistakes[0]).removesuffix(".")
+        if mistakes[0].kind == "text among numbers":
+            sentence += "; or leave the column out by --drop, or make levels of its values by --categorical"
+        raise ValueError(f"{file}: {sentence}.")
 
 
 def as_numbers(X: pd.DataFrame, file: TableFile) -> pd.DataFrame:
@@ -166,17 +166,16 @@ class ModelVariables:
         cells: NDArray[Any] = np.array([*found, None], dtype=object)[codes]  # missing values have the code -1
         return cells
 
-    def note_what_was_met(self) -> None:
-        """Say how many values were levels that the model does not know, and which columns were empty."""
-        self.note_unknown_levels()
-        for name in self.names:
-            if name in self.n_known and not self.n_known[name]:
-                note(f"column {name!r} is empty in all rows: labels do without it.")
-
     def note_unknown_levels(self) -> None:
         """Say how many values were levels that the model does not know."""
         if self.unknown:
             note(unknown_sentence(self.unknown))
+
+    def note_empty_columns(self) -> None:
+        """Say which columns had no value in any row."""
+        for name in self.names:
+            if name in self.n_known and not self.n_known[name]:
+                note(f"column {name!r} is empty in all rows: labels do without it.")
 
 
 def _number_called(value: Any) -> Any:
