@@ -82,6 +82,8 @@ def check_table(
         raise ValueError(f"the table has no column {unknown[0]!r}; it has {listed(list(frame.columns))}.")
     y = None if target is None else frame[target].astype(object).to_numpy()
     table = frame if target is None else frame.drop(columns=target)
+
+    # Columns, one by one.
     variables = table[[name for name in table.columns if name not in {*ids, group}]]
     contents = {name: content_of(column) for name, column in variables.items()}
     strange = [*neither_numbers_nor_text(variables, contents, categorical)]
@@ -100,6 +102,8 @@ def check_table(
     findings += [*strange, *mostly_empty(variables), *named]
     findings += [*slips, *written, *odd_levels(levels.drop(columns=columns_in(written)), contents)]
     findings += [*constants(variables), *sentinels(variables, numeric)]
+
+    # Rows are compared by numbers: texts are coded, and columns that name rows tell nothing.
     groups = None if group is None else group_numbers(table[group])
     coded = pd.DataFrame(
         {name: numeric[name] if name in numeric else _codes(variables[name]) for name in variables.columns},
