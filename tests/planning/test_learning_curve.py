@@ -239,7 +239,7 @@ def test_of_many_rows_some_are_read(table, monkeypatch):
     loss = found.measured.accuracy_law().loss(2.0)
     assert found.accuracy(120) == (1 - loss.value, 1 - loss.high, 1 - loss.low)
     measured, ahead = repr(found).splitlines()[:2]
-    assert measured.endswith("by leave-one-out with 60 rows")
+    assert "by leave-one-out with 60 rows; what follows is extrapolated" in measured
     assert ahead.startswith(f"  accuracy: {found.accuracy(120)} with 120 rows, ")
 
 
@@ -318,10 +318,8 @@ def test_a_result_in_words_and_as_a_table(curve):
     assert lines[2][1] == f"{curve.measured.recalls[0, 0]:.3f}"
     assert lines[2][3] == f"{twice.value:.3f} ({twice.low:.3f} to {twice.high:.3f})"
     said = repr(curve).splitlines()
-    assert (
-        said[0]
-        == f"LearningCurve: accuracy {curve.history['accuracy'].iloc[0]:.3f} by leave-one-out with 120 rows"
-    )
+    first = f"LearningCurve: accuracy {curve.history['accuracy'].iloc[0]:.3f} by leave-one-out with 120 rows"
+    assert said[0] == f"{first}; what follows is extrapolated, with 90% intervals"
     assert said[3].startswith(f"  recall of 1: {lines[2][2]} with 120 rows, {lines[2][3]} with 240 rows, ")
     assert said[6:] == [f"  {sentence}" for sentence in curve.needs_in_words()]
     assert [sentence.split(": ")[0] for sentence in curve.needs_in_words()] == [

@@ -228,7 +228,7 @@ class LearningCurve:
         heads, lines = self.table()
         said = [
             f"LearningCurve: accuracy {self.measured.accuracies[0]:.3f} by leave-one-out with "
-            f"{in_rows(self.measured.n_rows)} rows"
+            f"{in_rows(self.measured.n_rows)} rows; what follows is extrapolated, with {LEVEL:.0%} intervals"
         ]
         for name, _, *estimates in lines:
             by_size = zip(estimates, heads[2:], strict=True)
@@ -237,7 +237,8 @@ class LearningCurve:
 
     def _repr_html_(self) -> str:
         """Show in notebooks what more rows would bring, as a table, and what the goal takes."""
-        return html_table(*self.table()) + html_lines(self.needs_in_words())
+        said = f"What is not measured is extrapolated, with {LEVEL:.0%} intervals."
+        return html_table(*self.table()) + html_lines([said, *self.needs_in_words()])
 
     def needs_in_words(self) -> list[str]:
         """Say how many rows the goal takes.
