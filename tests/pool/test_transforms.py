@@ -9,8 +9,8 @@ from sklearn.covariance import oas
 
 from corral.data.scaling import learn_scale
 from corral.pool.covariance import left_out_losses, likely_shrinkage, shared_covariance, shrunk
-from corral.pool.selection import rank_statistics
 from corral.pool.transforms import learn_transforms, repeated
+from corral.pool.variable_selection import rank_statistics
 from pool import pool_oracle
 from pool.pool_tables import table
 

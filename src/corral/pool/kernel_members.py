@@ -23,8 +23,8 @@ from corral.pool.densities import Mixture
 from corral.pool.exponents import KernelRows
 from corral.pool.member_kind import Kernels, MemberKind
 from corral.pool.scaled_rows import RowsInUnits
-from corral.pool.selection import choose_variables
 from corral.pool.transforms import ClassTransform, Covariance, learn_transforms
+from corral.pool.variable_selection import choose_variables
 
 # Bandwidths of shrunk kernels, in units of the deviations of the class.
 _BANDWIDTHS = (0.25, 0.4, 0.55, 0.7, 0.85)

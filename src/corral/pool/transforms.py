@@ -31,7 +31,7 @@ from corral.data.scaling import spreads
 from corral.data.weights import effective_number, weights_or_ones
 from corral.pool.categories import EXTRA_ROWS, LevelKernels, learn_levels
 from corral.pool.covariance import inverse_root, shared_covariance, shrunk
-from corral.pool.selection import differing
+from corral.pool.variable_selection import differing
 
 Covariance = Literal["own", "shared", "diagonal", "selected", "none"]
 
