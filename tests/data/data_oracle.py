@@ -41,7 +41,7 @@ def agree_by_chance(rows: list[tuple]) -> bool:
     if len(variables) < 2:
         f = Counter(counts.values())
         return often or Fraction(3, 2) * f[1] * f[3] >= Fraction(max(f[2], 1), 5) ** 2
-    if often and len(counts) <= 20:
+    if often and len(counts) <= 20 and not _tie_only_whole(list(counts)):
         return True
     equal = 0
     one, two = [0] * len(variables), 0
@@ -53,6 +53,16 @@ def agree_by_chance(rows: list[tuple]) -> bool:
             one[differing[0]] += 1
     expected = sum(N_j * N_k for N_j, N_k in itertools.combinations(one, 2))
     return Fraction(expected, max(two, 1)) >= Fraction(equal, 5)
+
+
+def _tie_only_whole(rows: list[tuple]) -> bool:
+    """Whether two columns with fractions have no ties among different rows, and two orders of them."""
+    measured = [x for x in zip(*rows, strict=True) if len(set(x)) == len(x) and any(v != round(v) for v in x)]
+    for x, z in itertools.combinations(measured, 2):
+        pairs = itertools.combinations(range(len(rows)), 2)
+        if len(rows) >= 4 and len({(x[i] < x[j]) == (z[i] < z[j]) for i, j in pairs}) == 2:
+            return True
+    return False
 
 
 def variables_of(rows: list[tuple]) -> list[list[int]]:

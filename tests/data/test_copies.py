@@ -119,6 +119,24 @@ def test_a_table_appended_to_itself_is_seen_where_rows_agree_by_chance(kind, n_t
     assert of_each.min() == n_times
 
 
+@pytest.mark.parametrize(("n_distinct", "n_times"), [(4, 4), (12, 10), (20, 4), (21, 10)])
+def test_few_rows_of_measurements_repeated_often_are_copies(n_distinct, n_times):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(n_distinct, 3)), np.arange(n_distinct) % 2])
+    rows = np.repeat(np.arange(n_distinct), rng.integers(n_times, n_times + 5, n_distinct))
+    assert_array_equal(number_copies(X[rows]), rows)
+    assert data_oracle.number_copies(X[rows]) == rows.tolist()
+
+
+@quiet
+def test_noise_of_few_rows_does_not_score_above_chance():
+    rng = np.random.default_rng(0)
+    X, y = np.repeat(rng.normal(size=(20, 5)), 10, axis=0), np.repeat(rng.permutation(np.arange(20) % 2), 10)
+    model = CorralClassifier(**QUICK).fit(X, y)
+    assert model.n_copies_ == 180
+    assert model.cv_accuracy_ < 0.8  # of 20 rows; it was 1.0
+
+
 def test_rows_given_so_often_by_chance_are_separate():
     """Equal rows of a design that is repeated have labels of their own."""
     rng = np.random.default_rng(0)

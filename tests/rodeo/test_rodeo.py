@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 import tracemalloc
@@ -13,6 +18,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -760,3 +766,60 @@ def test_slowest_chunk_is_short(update: str, monkeypatch: pytest.MonkeyPatch) ->
         if seconds[-1] < 1.5:
             break
     assert min(seconds) < 1.5
+
+
+INTERRUPTED = """
+    import signal
+    import sys
+    import numpy as np
+    from corral.data.tiles import ClassRows
+    from corral.parallel import Computation
+    from corral.rodeo.density import ClassDensity, class_log_densities
+    from corral.rodeo.settings import RodeoSettings
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # off where a shell runs the tests with "&"
+    rng = np.random.default_rng(0)
+    X = rng.normal(0, 0.1, (20_000, 50))
+    x = X[rng.integers(0, len(X), 20_000)]
+    few, many = (
+        ClassDensity(ClassRows.arrange(X[:n], None), RodeoSettings().grid(n), np.arange(50))
+        for n in (20, 20_000)
+    )
+    for kind in sys.argv[1:]:
+        update, n_jobs = kind.split()
+        class_log_densities([few], x[:2], update, Computation(int(n_jobs)))  # compiled, threads started
+        print("begin", kind, flush=True)
+        try:
+            class_log_densities([many], x, update, Computation(int(n_jobs)))  # takes minutes
+        except KeyboardInterrupt:
+            print("interrupted", kind, flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send to another process")
+def test_interrupt_is_quick() -> None:
+    kinds = ["simultaneous 1", "simultaneous 2", "sequential 1"]
+    command = [sys.executable, "-c", textwrap.dedent(INTERRUPTED), *kinds]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        watched = psutil.Process(process.pid)
+
+        def seconds() -> float:
+            usage = watched.cpu_times()
+            return usage.user + usage.system
+
+        try:
+            for kind in kinds:
+                assert process.stdout.readline() == f"begin {kind}\n"
+                begun = seconds()
+                while seconds() < begun + 0.2:  # until it is in the middle of its work
+                    time.sleep(0.01)
+                start, used = time.monotonic(), seconds()
+                process.send_signal(signal.SIGINT)
+                assert process.stdout.readline() == f"interrupted {kind}\n"
+                # The rest of a chunk takes less than a second, so two leave room for a slow machine. Where
+                # other processes keep the cores busy it waits for them as well, which is not its fault, so
+                # the time it has worked itself counts if it is less.
+                assert min(time.monotonic() - start, seconds() - used) < 2.0
+            assert process.wait(PATIENCE) == 0
+        finally:
+            process.kill()

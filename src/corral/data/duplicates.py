@@ -17,7 +17,8 @@ Equal rows are duplicates if this is less than a fifth of their pairs: where a c
 for each row, it is zero. Columns of few values that depend on each other linearly, as indicators of the
 categories of one variable do, count as one column (few are at most twenty, and at most half as many as
 different rows). Rows that repeat more than three times on average are separate in a single column, and in
-several columns with at most twenty different rows.
+several columns with at most twenty different rows, unless two columns have fractions, a value of its own for
+each of at least four different rows, and another order of the rows: such measurements tie only in duplicates.
 
 A single column has no others to agree in. If :math:`f_k` values stand in k rows each, chance (a mixture of
 Poisson distributions) makes :math:`f_2^2` at most :math:`\tfrac 3 2 f_1 f_3`: equal rows are duplicates if
@@ -51,6 +52,9 @@ _FEW_VALUES = 20
 # Rows that agree in a single column, or in a table of as few different rows, are copies only if they are not
 # repeated more often than this on average.
 _FEW_COPIES = 3
+
+# Fewer rows may have the same order in two columns, or the reverse one, by chance.
+_LEAST_ORDERED = 4
 
 # Chance that explains one in so many pairs of equal rows explains them all: it is only estimated.
 ONE_IN = 5
@@ -208,9 +212,24 @@ def _agree_by_chance(distinct: Floats, m: Integers) -> bool:
     variables = _variables(subsample)
     if len(variables) <= 1:
         return often or _repeats_mix(m)
-    if m.size <= _FEW_VALUES and often:
+    if m.size <= _FEW_VALUES and often and not _tie_only_whole(distinct):
         return True
     return step**2 * _n_by_chance(subsample, variables, m[::step]) >= _n_pairs(m) / ONE_IN
+
+
+def _tie_only_whole(distinct: Floats) -> bool:
+    """Whether two columns are measurements without ties, of which neither is a function of the other's rank.
+
+    A code of categories has no fractions, and a column that is computed from another mostly keeps its order.
+    """
+    if len(distinct) < _LEAST_ORDERED:
+        return False
+    orders = set()
+    for x in distinct.T:
+        if (x != np.rint(x)).any() and np.unique(x).size == x.size:
+            order = tuple(np.argsort(x).tolist())
+            orders.add(min(order, order[::-1]))
+    return len(orders) > 1
 
 
 def _repeats_mix(m: Integers) -> bool:

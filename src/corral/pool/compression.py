@@ -128,7 +128,9 @@ class Centroids:
         counts = np.bincount(cells, self.counts, minlength=n_cells).astype(np.int64)
         distances, numbers = np.full(n_cells, np.inf), np.full(n_cells, -1)
         X = np.zeros((n_cells, self.X.shape[1]))
-        order = np.lexsort((self.numbers, self.distances, cells))
+        # Two rows of a cell are equally far from their mean: rounding errors must not choose between them.
+        mantissa, exponent = np.frexp(self.distances)
+        order = np.lexsort((self.numbers, np.ldexp(np.round(mantissa, 9), exponent), cells))
         filled, first = np.unique(cells[order], return_index=True)
         nearest = order[first]
         distances[filled], numbers[filled] = self.distances[nearest], self.numbers[nearest]
