@@ -66,7 +66,7 @@ def _without_rows(name: str, dtype: Any) -> Column:
                 f"Column {name!r} is ordered, but its categories are not known; make them known by "
                 f"X[{name!r}].cat.as_known()."
             )
-        dtype = "str"  # in the order of their values, as text
+        dtype = "string"  # in the order of their values, as text; "str" is objects before pandas 3
     frame = pd.DataFrame({name: pd.Series(dtype=dtype)})
     if kind_of(*series_of(frame)) in ("objects", "other"):
         raise ValueError(f"Column {name!r} holds values of type {dtype}; give numbers or text instead.")
