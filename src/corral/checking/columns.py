@@ -149,7 +149,7 @@ def text_among_numbers(columns: pd.DataFrame, contents: Mapping[str, Content]) -
             continue
         held = columns[name][contents[name].wrong].astype(str)
         row, text = held.index[0], held.iloc[0]
-        rest = f", and {len(held) - 1} more rows do not hold numbers either" if len(held) > 1 else ""
+        rest = f", and there is no number in {counted(len(held) - 1, 'more row')}" if len(held) > 1 else ""
         is_one = held.nunique() == 1
         yield Finding(
             "text among numbers",

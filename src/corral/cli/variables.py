@@ -72,7 +72,7 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
 def _refuse_mistakes(texts: pd.DataFrame, contents: Mapping[str, Content], file: TableFile) -> None:
     """Refuse columns that are neither numbers nor text, or numbers but for a few cells or for commas."""
     mistakes = [*neither_numbers_nor_text(texts, contents, ()), *text_among_numbers(texts, contents)]
-    mistakes += [each for each in numbers_as_text(texts) if each.kind == "numbers with a comma"]
+    mistakes += [each for each in numbers_as_text(texts, fewest=1) if each.kind == "numbers with a comma"]
     if mistakes:
         sentence = sentence_of(mistakes[0]).removesuffix(".")
         if mistakes[0].kind == "text among numbers":

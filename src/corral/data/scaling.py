@@ -92,11 +92,6 @@ class Scale:
         log_widths: Floats = np.log(self.half_width) + np.log(2.0)
         return log_widths
 
-    @property
-    def log_volume(self) -> float:
-        """Logarithm of the raw volume of a scaled unit cube."""
-        return float(self.log_widths.sum())
-
 
 def learn_scale(X: Floats, weights: Floats | None, kind: ScaleKind, levels: Integers | None = None) -> Scale:
     """Learn a scale from the values of pooled rows, each counting as often as its weight says.

@@ -12,10 +12,10 @@ from corral.conformal.typicality import Estimates, Judgement
 from corral.evidence.explainers import explainer_of
 from corral.evidence.log_odds import RowEvidence, class_evidence, explanation_coalitions, row_evidence
 from corral.evidence.novelty import median_parts, unlikeness
-from corral.evidence.shapley import Coalitions
 from corral.evidence.support import Support, conditionals_and_support
 from corral.model import LocalModel
 from corral.parallel import Computation
+from corral.shapley import Coalitions
 
 # Sets of variables, times the variables, that are kept for further explanations. Each class of a member that
 # has a covariance keeps as many numbers.

@@ -9,10 +9,10 @@ import numpy as np
 
 from corral.array_types import Bools, Floats, Integers
 from corral.evidence.explainers import Explainer, explainer_of
-from corral.evidence.shapley import Coalitions
 from corral.model import Examples, LocalModel
 from corral.parallel import Computation
 from corral.posterior import log_odds
+from corral.shapley import Coalitions
 
 # Log densities of sets of variables that are held at once.
 _MOST_VALUES = 8_000_000

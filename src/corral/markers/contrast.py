@@ -60,11 +60,9 @@ class Contrast:
     markers : which variables mark the class: significant at the level and not negligible.
     pvalue : p-values, adjusted for the number of variables of the class.
     statistic : the same before adjustment as normal quantiles, with the sign of the effect.
-    effect : from -1 to 1, what `direction` says: `location`, `spread` or the size of another difference.
-    location : Cliff's delta, P(class > background) - P(class < background).
-    spread : the counterpart for spread; negative where the class is narrow.
-    size : largest of all differences whatever its direction, in the units of Cliff's delta without ties. This
-        is compared with `min_effect`; where there is no background, sizes between classes are as well.
+    effect : from -1 to 1, the size of what `direction` says: Cliff's delta, P(class > background) -
+        P(class < background); its counterpart for spread, negative where the class is narrow; or the size
+        of another difference.
     direction : "high", "low", "narrow" (also of a class that lies between the others), "wide", "shape" (such
         as two modes) or "": the word of the largest effect that medians and quartiles do not contradict.
     background : whether the class belongs to the background of the variable; nowhere if it has none.
@@ -80,9 +78,6 @@ class Contrast:
     pvalue: Floats
     statistic: Floats
     effect: Floats
-    location: Floats
-    spread: Floats
-    size: Floats
     direction: NDArray[np.str_]
     background: Bools
     typical: Floats
@@ -254,9 +249,6 @@ def _compare(table: ValueCounts, level: float, min_effect: float) -> Contrast:
         pvalue=np.where(defined, np.exp(log_p), 1.0).T,
         statistic=np.where(effect < 0, quantile, -quantile).T,
         effect=np.where(defined, effect, 0.0).T,
-        location=np.where(defined, location, 0.0).T,
-        spread=np.where(defined, np.clip(effects[1], -1.0, 1.0), 0.0).T,
-        size=np.where(defined, size, 0.0).T,
         direction=np.where(defined, direction, "").T,
         background=background.T,
         typical=own_quantiles[1].T,

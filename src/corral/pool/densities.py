@@ -36,8 +36,9 @@ from corral.array_types import (
 from corral.data.tiles import TINY, ClassRows, tile_density
 from corral.data.weights import weights_or_ones
 from corral.pool.exponents import KernelRows
-from corral.pool.marginals import SetDensity, VariableSets, mixture_marginals
+from corral.pool.marginals import SetDensity, mixture_marginals
 from corral.pool.transforms import ClassTransform
+from corral.shapley import Coalitions
 
 # Terms of kernels that are held at once.
 _BLOCK_OF_TERMS = 1_000_000
@@ -115,7 +116,7 @@ class MemberDensity(ABC):
             conditional[has, j] = log_density[has] - self.log_density(without[has])
         return conditional, self.shares(scaled)
 
-    def marginals(self, sets: VariableSets, units: Integers) -> SetDensity:
+    def marginals(self, sets: Coalitions, units: Integers) -> SetDensity:
         """Densities of sets of variables, all others integrated out; `units` (n_rows,) are those of the rows.
 
         By default one evaluation for each set, with no row left out.
@@ -338,7 +339,7 @@ class Mixture(MemberDensity):
         conditional[:, transform.variables] = ratio - apart + 0.5 * np.log(precision) - kernels.LOG_ROOT
         return conditional, by_weight if self.is_normal else softmax(-relative, axis=1)
 
-    def marginals(self, sets: VariableSets, units: Integers) -> SetDensity:
+    def marginals(self, sets: Coalitions, units: Integers) -> SetDensity:
         """See `MemberDensity`; one walk over the variables serves all sets."""
         return mixture_marginals(self, sets, units)
 
