@@ -54,8 +54,7 @@ def _as_written(texts: NDArray[np.str_]) -> NDArray[Any]:
 def as_groups(column: pd.Series[Any], file: TableFile) -> NDArray[Any]:
     """Names of what rows belong to; all rows must have one."""
     _refuse_missing(column, "group", file, IF_MISSING)
-    names: NDArray[Any] = column.astype(str).to_numpy(object)
-    return names
+    return column.astype(str).to_numpy(object)
 
 
 def _refuse_missing(column: pd.Series[Any], role: str, file: TableFile, remedy: str) -> None:

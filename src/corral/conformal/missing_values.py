@@ -108,5 +108,4 @@ def _ridge(design: Floats, response: Floats, weights: Floats, penalty: float) ->
     design, response = design * roots[:, np.newaxis], response * roots
     gram = design @ design.T
     gram.flat[:: len(gram) + 1] += max(penalty, 1e-9)
-    coefficients: Floats = design.T @ np.linalg.solve(gram, response)
-    return coefficients
+    return design.T @ np.linalg.solve(gram, response)

@@ -116,8 +116,7 @@ class ColumnValues:
         as_far = np.where(
             is_above[:, np.newaxis], self.values >= x[:, np.newaxis], self.values <= x[:, np.newaxis]
         )
-        counts: Integers = (as_far & (self.units != units[:, np.newaxis])).sum(axis=1)
-        return counts
+        return (as_far & (self.units != units[:, np.newaxis])).sum(axis=1)
 
 
 class Deviations(NamedTuple):

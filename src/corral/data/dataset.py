@@ -224,8 +224,7 @@ class LabelledRows:
     def is_alone(self) -> Bools:
         """(n_rows,) whether the class of a row has no row of another unit."""
         _, unit = np.unique(self.units * np.int64(self.labels.size) + self.codes, return_inverse=True)
-        is_alone: Bools = np.bincount(unit)[unit] == np.bincount(self.codes)[self.codes]
-        return is_alone
+        return np.bincount(unit)[unit] == np.bincount(self.codes)[self.codes]
 
     @property
     def mixed(self) -> bool:

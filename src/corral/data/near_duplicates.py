@@ -217,8 +217,7 @@ def _scaled(X: Floats) -> Floats:
     """Columns scaled by their quartiles, long tails shortened; a missing value is the median."""
     low, middle, high = np.nanquantile(X, (0.25, 0.5, 0.75), axis=0, method="lower")
     spread = np.where(high > low, high - low, 1.0)
-    scaled: Floats = np.nan_to_num(np.arcsinh((X - middle) / spread))
-    return scaled
+    return np.nan_to_num(np.arcsinh((X - middle) / spread))
 
 
 def _pairs_within(Z: Floats, radius: float) -> Integers:

@@ -89,8 +89,7 @@ class Scale:
     @property
     def log_widths(self) -> Floats:
         """(n_features,) logarithms of the raw widths of scaled units."""
-        log_widths: Floats = np.log(self.half_width) + np.log(2.0)
-        return log_widths
+        return np.log(self.half_width) + np.log(2.0)
 
 
 def learn_scale(X: Floats, weights: Floats | None, kind: ScaleKind, levels: Integers | None = None) -> Scale:
@@ -165,8 +164,7 @@ def _centred(low: Floats, center: Floats, half_width: Floats) -> Scale:
 def spreads(x: Floats) -> Floats:
     """Ranges of columns (n_features,), of the values that are there."""
     low, high = ranges_of_values(x)
-    spread: Floats = np.where(high > low, high - low, 0.0)
-    return spread
+    return np.where(high > low, high - low, 0.0)
 
 
 def _learn_knots(x: Floats, weights: Floats | None, kind: ScaleKind) -> tuple[Floats, Floats]:

@@ -143,8 +143,7 @@ class Centroids:
 
     def spread(self, kind: ScaleKind) -> Floats:
         """Covariance (n_features, n_features) of the rows around their means, on one of the scales."""
-        spread: Floats = self.scatter[kind] / self.weights.sum()
-        return spread
+        return self.scatter[kind] / self.weights.sum()
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,8 +222,7 @@ def nearest(x: Floats, centers: Floats) -> Integers:
 def _coordinates(x: Floats, importance: Floats) -> Floats:
     """Coordinates (n_rows, n_used) in which distances are Euclidean."""
     used = importance > 0.0
-    coordinates: Floats = x[:, used] * np.sqrt(importance[used])
-    return coordinates
+    return x[:, used] * np.sqrt(importance[used])
 
 
 def _sums(x: Floats, weights: Floats, cells: Integers, n_cells: int) -> Floats:
@@ -302,8 +300,7 @@ class CompressionPlan:
     @property
     def held_out(self) -> Integers:
         """Which rows of the sample are in no cell: calibration points of compressed classes."""
-        held_out: Integers = self.points[self.is_compressed[self.points]]
-        return held_out
+        return self.points[self.is_compressed[self.points]]
 
     def build(
         self, centroids: Mapping[int, Centroids], n_rows: int

@@ -86,8 +86,7 @@ class Candidate:
     @property
     def log_density(self) -> Floats:
         """Log densities (n_points, n_classes)."""
-        log_density: Floats = self.tried[self.best]
-        return log_density
+        return self.tried[self.best]
 
     @property
     def log_power(self) -> float:

@@ -102,8 +102,7 @@ class KernelRows:
     @cached_property
     def _lengths(self) -> Floats:
         """(n_rows,) squared lengths of the coordinates."""
-        lengths: Floats = np.vecdot(self._coordinates, self._coordinates)
-        return lengths
+        return np.vecdot(self._coordinates, self._coordinates)
 
     @cached_property
     def _values(self) -> Floats:
@@ -260,8 +259,7 @@ class KernelRows:
             log_mean,
         )
         log_norm = c.shape[1] * (np.log(bandwidths) + kernels.LOG_ROOT) - self.transform.log_determinant
-        log_density: Floats = log_mean - log_norm[:, np.newaxis]
-        return log_density
+        return log_mean - log_norm[:, np.newaxis]
 
     def terms(
         self, x: Floats, bandwidth: float, shrinkage: float, log_shares: Floats | None = None

@@ -146,8 +146,7 @@ class Pool:
 
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
         """Weighted sums (n_samples, n_classes) of the members' log densities."""
-        log_density: Floats = self.weighted_sums(X, self.weights[np.newaxis], computation)[0]
-        return log_density
+        return self.weighted_sums(X, self.weights[np.newaxis], computation)[0]
 
     def weighted_sums(self, X: Floats, weights: Floats, computation: Computation) -> Floats:
         """The same with several sets of weights (n_sets, n_members): (n_sets, n_samples, n_classes)."""
@@ -304,8 +303,7 @@ class PoolModel(LocalModel):
         """How many training rows each row of a class in `data` stands for."""
         if self.compression is None:
             return super().rows_behind(a)
-        counts: Integers = self.compression.counts[self.data.codes == a]
-        return counts
+        return self.compression.counts[self.data.codes == a]
 
     def examples(self, a: int) -> Examples:
         """Rows of a class to look at: of a compressed class, some that are in no cell."""
@@ -334,8 +332,7 @@ class PoolModel(LocalModel):
             shares = np.where(self.pool.refined, 0.0, shares)
         correlated = np.array([member.sees_correlations for member in self.pool.members])
         shares = with_least_share(shares / shares.sum(), correlated, _LEAST_CORRELATED)
-        likeness_weights: Floats = shares / np.array(spreads)
-        return likeness_weights
+        return shares / np.array(spreads)
 
     def estimates(self, X: Floats, computation: Computation, *, bandwidths: bool = False) -> Estimates:
         """Log densities and likenesses (n_samples, n_classes), in the time of one of them."""

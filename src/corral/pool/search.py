@@ -117,8 +117,7 @@ class Search(NamedTuple):
     @property
     def points(self) -> Integers:
         """Which rows were left out, one by one."""
-        points: Integers = self.chosen[self.plan.rows]
-        return points
+        return self.chosen[self.plan.rows]
 
 
 def make_pool(found: Search, members: Sequence[Member], points: Integers) -> Pool:

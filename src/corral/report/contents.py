@@ -246,8 +246,7 @@ def _drawn(model: LocalModel, j: int, levels: list[Any] | None) -> dict[str, Any
 
 
 def _thousandths(shares: Floats) -> list[list[int]]:
-    thousandths: list[list[int]] = np.rint(1000.0 * shares).astype(int).tolist()
-    return thousandths
+    return np.rint(1000.0 * shares).astype(int).tolist()
 
 
 def _yardsticks(model: LocalModel) -> list[dict[str, Any]]:

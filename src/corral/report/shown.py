@@ -141,8 +141,7 @@ def _evaluated(estimator: Any, rows: Any) -> EvaluatedRows | None:
 
 
 def _proba(estimator: Any, rows: Any, evaluated: EvaluatedRows | None) -> Floats:
-    proba: Floats = estimator.predict_proba(rows) if evaluated is None else evaluated.proba
-    return proba
+    return estimator.predict_proba(rows) if evaluated is None else evaluated.proba
 
 
 def _judges_of_parts(X: Any, held_out: HeldOut, order: Integers) -> list[Judge]:
