@@ -38,17 +38,12 @@ def numbers_in(column: pd.Series[Any]) -> Floats:
 
 
 class Content(NamedTuple):
-    """What the cells of a column are, where texts that can be read as numbers are numbers.
+    """What the cells of a column are, where texts that can be read as numbers are numbers."""
 
-    Attributes
-    ----------
-    kind : "number"; "levels"; "slips", numbers but for a few cells; or "strange", dates, lists and the like.
-    numbers : (n_rows,) numbers, NaN where there is none.
-    wrong : (n_rows,) which cells are neither missing nor finite numbers; in a strange column, nor texts.
-    """
-
+    # "number"; "levels"; "slips", numbers but for a few cells; or "strange", dates, lists and the like
     kind: str
-    numbers: Floats
+    numbers: Floats  # (n_rows,) numbers, NaN where there is none
+    # (n_rows,) which cells are neither missing nor finite numbers; in a strange column, nor texts
     wrong: Bools
 
     @property

@@ -25,18 +25,13 @@ _LARGEST = 1e50
 
 
 class ExpectedChanges(NamedTuple):
-    """What the values that samples lack change, on average.
+    """What the values that samples lack change, on average."""
 
-    Attributes
-    ----------
-    likeness, odds : (n_samples, n_classes) changes of likenesses and of log odds.
-    present : (n_samples,) shares of the used variables that have a value; of one variable at least.
-    has_none : (n_samples,) whether no used variable has a value: such a sample is as typical as any row.
-    """
-
+    # likeness, odds: (n_samples, n_classes) changes of likenesses and of log odds
     likeness: Floats
     odds: Floats
-    present: Floats
+    present: Floats  # (n_samples,) shares of the used variables that have a value; of one variable at least
+    # (n_samples,) whether no used variable has a value: such a sample is as typical as any row
     has_none: Bools
 
 

@@ -74,17 +74,11 @@ _ROUNDING_OF_SCORES = 1e-9
 
 
 class Estimates(NamedTuple):
-    """What classes say of samples.
+    """What classes say of samples."""
 
-    Attributes
-    ----------
-    log_density : (n_samples, n_classes) what probabilities are made of.
-    likeness : (n_samples, n_classes) what typicality ranks.
-    bandwidths : (n_samples, n_classes, n_features) of the Rodeo, if they were asked for.
-    """
-
-    log_density: Floats
-    likeness: Floats
+    log_density: Floats  # (n_samples, n_classes) what probabilities are made of
+    likeness: Floats  # (n_samples, n_classes) what typicality ranks
+    # (n_samples, n_classes, n_features) of the Rodeo, if they were asked for
     bandwidths: Floats | None = None
 
 
@@ -102,16 +96,10 @@ class _Densities(Protocol):
 
 
 class Shares(NamedTuple):
-    """How numbers are distributed.
+    """How numbers are distributed."""
 
-    Attributes
-    ----------
-    values : (n_values,) in order.
-    below : (n_values + 1,) sums of the weights of the first ones.
-    """
-
-    values: Floats
-    below: Floats
+    values: Floats  # (n_values,) in order
+    below: Floats  # (n_values + 1,) sums of the weights of the first ones
 
     @classmethod
     def of(cls, values: Floats, weights: Floats) -> Shares:
@@ -157,26 +145,15 @@ class Shares(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """What left-out rows have in the place of samples.
+    """What left-out rows have in the place of samples."""
 
-    Attributes
-    ----------
-    center : (n_classes,) of likenesses at the rows of each class, halfway to that of all rows.
-    spread : of likenesses below the medians of their classes.
-    odds_center : (n_classes,) medians of log odds at the rows of each class.
-    odds_of_prior : (n_classes,) log odds of a row without any value.
-    typical : for each class the scores of its rows.
-    best : the best scores of all rows.
-    odds : for each class the standardized log odds of its rows.
-    """
-
-    center: Floats
-    spread: float
-    odds_center: Floats
-    odds_of_prior: Floats
-    typical: Sequence[Shares] = ()
-    best: Shares = Shares(np.empty(0), np.zeros(1))
-    odds: Sequence[Shares] = ()
+    center: Floats  # (n_classes,) of likenesses at the rows of each class, halfway to that of all rows
+    spread: float  # of likenesses below the medians of their classes
+    odds_center: Floats  # (n_classes,) medians of log odds at the rows of each class
+    odds_of_prior: Floats  # (n_classes,) log odds of a row without any value
+    typical: Sequence[Shares] = ()  # for each class the scores of its rows
+    best: Shares = Shares(np.empty(0), np.zeros(1))  # the best scores of all rows
+    odds: Sequence[Shares] = ()  # for each class the standardized log odds of its rows
 
     def scores(self, likeness: Floats, outlyingness: Floats, expected: ExpectedChanges) -> Floats:
         """How typical samples are of each class (n_samples, n_classes), on a common scale."""
@@ -233,22 +210,13 @@ def medians_and_spread(own: Floats, codes: Integers, weights: Floats, n_classes:
 
 
 class Judgement(NamedTuple):
-    """What is said of samples.
+    """What is said of samples."""
 
-    Attributes
-    ----------
-    scores : (n_samples, n_classes) how typical they are, on a scale that classes share.
-    typicality : (n_samples, n_classes) p-values of these scores.
-    novelty : (n_samples,) p-value of the best score among all training rows.
-    best_of_rows : the best scores of training rows.
-    spread : (n_samples,) of likenesses, which scores are in units of.
-    """
-
-    scores: Floats
-    typicality: Floats
-    novelty: Floats
-    best_of_rows: Shares
-    spread: Floats
+    scores: Floats  # (n_samples, n_classes) how typical they are, on a scale that classes share
+    typicality: Floats  # (n_samples, n_classes) p-values of these scores
+    novelty: Floats  # (n_samples,) p-value of the best score among all training rows
+    best_of_rows: Shares  # the best scores of training rows
+    spread: Floats  # (n_samples,) of likenesses, which scores are in units of
 
     @property
     def nearest(self) -> Integers:

@@ -66,20 +66,12 @@ _N_AXES = 3
 
 
 class NearDuplicates(NamedTuple):
-    """Rows that repeat others, but not exactly.
+    """Rows that repeat others, but not exactly."""
 
-    Attributes
-    ----------
-    n_rows : number of such rows, twins included; of many rows an estimate.
-    pairs : (n_pairs, 2) positions of twins, in order; of many rows those of a subsample.
-    kind : what twins differ in.
-    column : number of the column that differs in every pair; None if that depends on the pair.
-    """
-
-    n_rows: int
-    pairs: Integers
-    kind: Kind
-    column: int | None
+    n_rows: int  # number of such rows, twins included; of many rows an estimate
+    pairs: Integers  # (n_pairs, 2) positions of twins, in order; of many rows those of a subsample
+    kind: Kind  # what twins differ in
+    column: int | None  # number of the column that differs in every pair; None if that depends on the pair
 
 
 def near_duplicates(

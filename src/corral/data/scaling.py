@@ -27,17 +27,13 @@ _LARGEST_SCORE = 1e3
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """Column-wise transformation ``(x - center) / width``, or by ranks in the pooled rows.
+    """Column-wise transformation ``(x - center) / width``, or by ranks in the pooled rows."""
 
-    Attributes
-    ----------
-    center, half_width : (n_features,) halves, because the width of a column can overflow.
-    knots : for ranks and normal scores, per column the distinct pooled values and what each of them becomes,
-        or None for a column that stays as it is; None otherwise.
-    """
-
+    # center, half_width: (n_features,) halves, because the width of a column can overflow
     center: Floats
     half_width: Floats
+    # for ranks and normal scores, per column the distinct pooled values and what each of them becomes, or
+    # None for a column that stays as it is; None otherwise
     knots: tuple[tuple[Floats, Floats] | None, ...] | None = None
 
     def validate(self) -> None:

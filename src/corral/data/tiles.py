@@ -16,21 +16,13 @@ TINY = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True, eq=False)
 class ClassRows:
-    """The rows of one class as the kernels read them.
+    """The rows of one class as the kernels read them."""
 
-    Attributes
-    ----------
-    tiles : (n_tiles, n_features, tile) scaled rows, NaN for missing values, numbers of categories.
-    n_rows : number of rows; the tiles hold copies of the first one behind the last.
-    weights : (n_rows,) how much each row matters, 1 at most, or None if all matter alike.
-    n_categories : (n_features,) number of categories of each variable, 0 for measurements.
-    groups : (n_rows,) numbers; rows that share one are left out together. None if each is left out alone.
-    """
-
-    tiles: Floats
-    n_rows: int
-    weights: Floats | None
-    n_categories: Integers
+    tiles: Floats  # (n_tiles, n_features, tile) scaled rows, NaN for missing values, numbers of categories
+    n_rows: int  # number of rows; the tiles hold copies of the first one behind the last
+    weights: Floats | None  # (n_rows,) how much each row matters, 1 at most, or None if all matter alike
+    n_categories: Integers  # (n_features,) number of categories of each variable, 0 for measurements
+    # (n_rows,) numbers; rows that share one are left out together. None if each is left out alone.
     groups: Integers | None
 
     @classmethod

@@ -107,18 +107,12 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """How the columns of a table become numbers.
+    """How the columns of a table become numbers."""
 
-    Attributes
-    ----------
-    levels : for each column its levels, or None for a column of numbers.
-    ordered : (n_features,) whether the positions of levels count as measurements.
-    empty : positions of columns of numbers that had no value in `fit`, whatever type they had. Values of any
-        type that samples hold there are unknown, as categories are that no training row has.
-    """
-
-    levels: Sequence[list[Any] | None]
-    ordered: Bools
+    levels: Sequence[list[Any] | None]  # for each column its levels, or None for a column of numbers
+    ordered: Bools  # (n_features,) whether the positions of levels count as measurements
+    # positions of columns of numbers that had no value in `fit`, whatever type they had. Values of any type
+    # that samples hold there are unknown, as categories are that no training row has.
     empty: frozenset[int] = frozenset()
 
     def validate(self) -> None:

@@ -21,17 +21,13 @@ _MANY = 20
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Which rows of a table are held out together.
+    """Which rows of a table are held out together."""
 
-    Attributes
-    ----------
-    copies : (n_rows,) numbers that copies of a row, and only they, share; they count as one row, but for
-        those in groups that stay apart.
-    groups : (n_rows,) numbers that rows of a group share, and groups that share most of their rows; None if
-        rows have no groups.
-    """
-
+    # (n_rows,) numbers that copies of a row, and only they, share; they count as one row, but for those in
+    # groups that stay apart
     copies: Integers
+    # (n_rows,) numbers that rows of a group share, and groups that share most of their rows; None if rows
+    # have no groups
     groups: Integers | None = None
 
     @property

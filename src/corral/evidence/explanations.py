@@ -73,17 +73,11 @@ def evidence_of_classes(model: LocalModel, computation: Computation) -> Floats:
 
 @dataclass(eq=False)
 class _ModelEvidence:
-    """What depends on a model alone, computed when it is first needed.
+    """What depends on a model alone, computed when it is first needed."""
 
-    Attributes
-    ----------
-    class_evidence : (n_classes, n_features)
-    coalitions : sets of variables of explanations, if they are not too large.
-    medians : by class (n_features,) medians of contributions to the likenesses of its rows.
-    """
-
-    class_evidence: Floats | None = None
-    coalitions: Coalitions | None = None
+    class_evidence: Floats | None = None  # (n_classes, n_features)
+    coalitions: Coalitions | None = None  # sets of variables of explanations, if they are not too large
+    # by class (n_features,) medians of contributions to the likenesses of its rows
     medians: dict[int, Floats] = field(default_factory=dict)
 
 

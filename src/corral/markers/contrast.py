@@ -54,40 +54,32 @@ class Contrast:
     Arrays have the shape (n_classes, n_features) unless another one is given. Where nothing can be said, as
     of a class of one or two rows or of a constant column, p-values are 1, effects are 0 and the direction is
     empty.
-
-    Attributes
-    ----------
-    markers : which variables mark the class: significant at the level and not negligible.
-    pvalue : p-values, adjusted for the number of variables of the class.
-    statistic : the same before adjustment as normal quantiles, with the sign of the effect.
-    effect : from -1 to 1, the size of what `direction` says: Cliff's delta, P(class > background) -
-        P(class < background); its counterpart for spread, negative where the class is narrow; or the size
-        of another difference.
-    direction : "high", "low", "narrow" (also of a class that lies between the others), "wide", "shape" (such
-        as two modes) or "": the word of the largest effect that medians and quartiles do not contradict.
-    background : whether the class belongs to the background of the variable; nowhere if it has none.
-    typical, background_typical : medians of the class and of the rows that it is compared with.
-    quartiles, background_quartiles : (2, n_classes, n_features) lower and upper quartiles, likewise.
-    value : the value whose share in the class exceeds that in the background by most; it says more than a
-        direction where there are few values.
-    share, background_share : these two shares.
-    n_values : (n_features,) number of distinct values.
     """
 
-    markers: Bools
-    pvalue: Floats
-    statistic: Floats
+    markers: Bools  # which variables mark the class: significant at the level and not negligible
+    pvalue: Floats  # p-values, adjusted for the number of variables of the class
+    statistic: Floats  # the same before adjustment as normal quantiles, with the sign of the effect
+    # from -1 to 1, the size of what `direction` says: Cliff's delta, P(class > background) - P(class <
+    # background); its counterpart for spread, negative where the class is narrow; or the size of another
+    # difference
     effect: Floats
+    # "high", "low", "narrow" (also of a class that lies between the others), "wide", "shape" (such as two
+    # modes) or "": the word of the largest effect that medians and quartiles do not contradict
     direction: NDArray[np.str_]
-    background: Bools
+    background: Bools  # whether the class belongs to the background of the variable; nowhere if it has none
+    # typical, background_typical: medians of the class and of the rows that it is compared with
     typical: Floats
     background_typical: Floats
+    # quartiles, background_quartiles: (2, n_classes, n_features) lower and upper quartiles, likewise
     quartiles: Floats
     background_quartiles: Floats
+    # the value whose share in the class exceeds that in the background by most; it says more than a direction
+    # where there are few values
     value: Floats
+    # share, background_share: these two shares
     share: Floats
     background_share: Floats
-    n_values: Integers
+    n_values: Integers  # (n_features,) number of distinct values
 
     def validate(self) -> None:
         """Refuse arrays of other shapes, and numbers that are not finite; a class without rows has NaN."""

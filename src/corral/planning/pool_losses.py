@@ -52,22 +52,17 @@ _USUAL = (0.6, 3.4)
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Losses of the same rows at several sizes, all rows first.
+    """Losses of the same rows at several sizes, all rows first."""
 
-    Attributes
-    ----------
-    times, n_rows : (n_sizes,) fractions of the rows that are read, and how many these are.
-    codes, weights : (n_points,) right classes, and weights that sum to 1, in each class to its prior.
-    units : (n_points,) numbers of units; points of one are predicted without each other, and not independent.
-    proba : (n_sizes, n_points, n_classes) probabilities by leave-one-out.
-    """
-
+    # times, n_rows: (n_sizes,) fractions of the rows that are read, and how many these are
     times: Floats
     n_rows: int
+    # codes, weights: (n_points,) right classes, and weights that sum to 1, in each class to its prior
     codes: Integers
     weights: Floats
+    # (n_points,) numbers of units; points of one are predicted without each other, and not independent
     units: Integers
-    proba: Floats
+    proba: Floats  # (n_sizes, n_points, n_classes) probabilities by leave-one-out
 
     @property
     def errors(self) -> Floats:

@@ -135,23 +135,14 @@ class Mixture(MemberDensity):
 
     A class whose rows are complete and numeric has a fast path for samples that are, too. It is chosen by
     `kernel_rows`, once for each class.
-
-    Attributes
-    ----------
-    rows : (n_rows, n_features) all rows of the class, scaled; none if nothing is known of the class.
-    weights : (n_rows,) or None if all rows count alike.
-    transform : the coordinates.
-    bandwidth : of the kernels.
-    shrinkage : by which factor differences of rows from the mean are multiplied to become centers.
-    averaged : whether rows are averages of many rows.
     """
 
-    rows: Floats
-    weights: Floats | None
-    transform: ClassTransform
-    bandwidth: float
-    shrinkage: float
-    averaged: bool = False
+    rows: Floats  # (n_rows, n_features) all rows of the class, scaled; none if nothing is known of the class
+    weights: Floats | None  # (n_rows,) or None if all rows count alike
+    transform: ClassTransform  # the coordinates
+    bandwidth: float  # of the kernels
+    shrinkage: float  # by which factor differences of rows from the mean are multiplied to become centers
+    averaged: bool = False  # whether rows are averages of many rows
 
     def validate(self) -> None:
         """Refuse what no fit could have learnt."""

@@ -42,41 +42,27 @@ NO_UNIT = -1
 
 
 class Pairs(NamedTuple):
-    """What the exponents of samples and rows are made of, whatever the bandwidth.
+    """What the exponents of samples and rows are made of, whatever the bandwidth."""
 
-    Attributes
-    ----------
-    squares, has : (n_samples, n_parts) squared lengths of samples, and numbers of coordinates that they have,
-        over the variables that no row misses, then for each of the others alone.
-    alone : (n_samples, n_parts) exponents for rows without a value.
-    rows_have : (n_parts, n_rows) 1 where a row has a value.
-    xc, cc : (n_samples, n_rows) products, and squared lengths of rows, over the variables that both have.
-    log_norm : (n_samples,) logarithms of what divides the mean of the kernels.
-    """
-
+    # squares, has: (n_samples, n_parts) squared lengths of samples, and numbers of coordinates that they
+    # have, over the variables that no row misses, then for each of the others alone
     squares: Floats
     has: Floats
-    alone: Floats
-    rows_have: Floats
+    alone: Floats  # (n_samples, n_parts) exponents for rows without a value
+    rows_have: Floats  # (n_parts, n_rows) 1 where a row has a value
+    # xc, cc: (n_samples, n_rows) products, and squared lengths of rows, over the variables that both have
     xc: Floats
     cc: Floats
-    log_norm: Floats
+    log_norm: Floats  # (n_samples,) logarithms of what divides the mean of the kernels
 
 
 @dataclass(frozen=True, eq=False)
 class KernelRows:
-    """Rows of a class that have kernels.
+    """Rows of a class that have kernels."""
 
-    Attributes
-    ----------
-    transform : of the class.
-    rows : (n_rows, n_features) scaled.
-    weights : (n_rows,)
-    """
-
-    transform: ClassTransform
-    rows: Floats
-    weights: Floats
+    transform: ClassTransform  # of the class
+    rows: Floats  # (n_rows, n_features) scaled
+    weights: Floats  # (n_rows,)
 
     @cached_property
     def complete(self) -> bool:

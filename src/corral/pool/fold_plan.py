@@ -18,24 +18,15 @@ N_FOLDS = 5
 
 @dataclass(frozen=True, eq=False)
 class FoldPlan:
-    """Rows that are predicted without themselves, the folds that members are learnt without, and labels.
+    """Rows that are predicted without themselves, the folds that members are learnt without, and labels."""
 
-    Attributes
-    ----------
-    data : the rows of the search.
-    points : (n_points,) which of them are predicted from all others, once for each division.
-    divisions : (n_divisions, n_rows) the fold of each row; duplicates of a row have the same.
-    prior : (n_classes,)
-    lapse : share of probabilities given to the prior.
-    weights : (n_points,) by which temperatures and member weights are fitted. They sum to 1, in each class to
-        its prior; 0 for a point whose class has no row of another unit, and for those of `without`.
-    """
-
-    data: LabelledRows
-    points: Integers
-    divisions: Integers
-    prior: Floats
-    lapse: float
+    data: LabelledRows  # the rows of the search
+    points: Integers  # (n_points,) which of them are predicted from all others, once for each division
+    divisions: Integers  # (n_divisions, n_rows) the fold of each row; duplicates of a row have the same
+    prior: Floats  # (n_classes,)
+    lapse: float  # share of probabilities given to the prior
+    # (n_points,) by which temperatures and member weights are fitted. They sum to 1, in each class to its
+    # prior; 0 for a point whose class has no row of another unit, and for those of `without`.
     weights: Floats
 
     @classmethod

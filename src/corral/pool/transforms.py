@@ -61,24 +61,16 @@ _TINY = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class ClassTransform:
-    """The coordinates of one class, and the density of each variable alone.
+    """The coordinates of one class, and the density of each variable alone."""
 
-    Attributes
-    ----------
-    variables : (n_used,) numeric columns that take part; the others are uniform.
-    mean : (n_used,) what coordinates are relative to.
-    factor : (n_used, n_used) B, or (n_used,) its diagonal.
-    missing_mean, missing_deviation : (n_used,) of the variables in the class, as coordinates: along a
-        diagonal, the density of a value that a row misses.
-    categories : variables with categories.
-    """
-
-    variables: Integers
-    mean: Floats
-    factor: Floats
+    variables: Integers  # (n_used,) numeric columns that take part; the others are uniform
+    mean: Floats  # (n_used,) what coordinates are relative to
+    factor: Floats  # (n_used, n_used) B, or (n_used,) its diagonal
+    # missing_mean, missing_deviation: (n_used,) of the variables in the class, as coordinates: along a
+    # diagonal, the density of a value that a row misses
     missing_mean: Floats
     missing_deviation: Floats
-    categories: LevelKernels
+    categories: LevelKernels  # variables with categories
 
     def validate(self) -> None:
         """Refuse what no fit could have learnt."""
@@ -176,24 +168,17 @@ class ClassTransform:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Weighted means and residuals of rows by class, of the values that are there.
+    """Weighted means and residuals of rows by class, of the values that are there."""
 
-    Attributes
-    ----------
-    codes, weights : (n_rows,)
-    has : (n_rows, n_variables) whether there is a value.
-    residuals : (n_rows, n_variables) values less the means of their classes, 0 for missing ones.
-    means, variances : (n_classes, n_variables); of all rows where a class has no value.
-    sizes : (n_classes,) how many rows of equal weight each class is worth.
-    """
-
+    # codes, weights: (n_rows,)
     codes: Integers
     weights: Floats
-    has: Bools
-    residuals: Floats
+    has: Bools  # (n_rows, n_variables) whether there is a value
+    residuals: Floats  # (n_rows, n_variables) values less the means of their classes, 0 for missing ones
+    # means, variances: (n_classes, n_variables); of all rows where a class has no value
     means: Floats
     variances: Floats
-    sizes: Floats
+    sizes: Floats  # (n_classes,) how many rows of equal weight each class is worth
 
     @classmethod
     def of(cls, x: Floats, codes: Integers, weights: Floats | None, n_classes: int) -> Moments:

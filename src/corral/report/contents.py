@@ -50,22 +50,13 @@ _REASONS = ("wrong", "novel", "resting on one row or group", "torn between two")
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """All that the page may show.
+    """All that the page may show."""
 
-    Attributes
-    ----------
-    words : what the template writes.
-    numbers : what the script draws, all but the rows.
-    rows : rows to browse, in the order in which they were drawn.
-    training : values of the training rows that anything refers to, by position.
-    training_names : names of all training rows, if they have names.
-    """
-
-    words: dict[str, Any]
-    numbers: dict[str, Any]
-    rows: list[dict[str, Any]]
-    training: dict[int, list[Any]]
-    training_names: NDArray[Any] | None
+    words: dict[str, Any]  # what the template writes
+    numbers: dict[str, Any]  # what the script draws, all but the rows
+    rows: list[dict[str, Any]]  # rows to browse, in the order in which they were drawn
+    training: dict[int, list[Any]]  # values of the training rows that anything refers to, by position
+    training_names: NDArray[Any] | None  # names of all training rows, if they have names
 
     @classmethod
     def gather(

@@ -61,18 +61,13 @@ def _odds_of_others(h: Floats, n_categories: Integers) -> Floats:
 
 
 class Values(NamedTuple):
-    """The rows of a class that have a value of one variable.
+    """The rows of a class that have a value of one variable."""
 
-    Attributes
-    ----------
-    values, groups, weights : (n_known,)
-    n_categories : number of categories, 0 for a measurement.
-    """
-
+    # values, groups, weights: (n_known,)
     values: Floats
     groups: Integers
     weights: Floats
-    n_categories: int
+    n_categories: int  # number of categories, 0 for a measurement
 
     @classmethod
     def look(cls, rows: ClassRows, j: int) -> Values:
