@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from corral.cli.formats import TableFile
 from corral.cli.shared import listed, note
 from corral.cli.tables import MISSING
+from corral.sentences import counted
 
 IF_MISSING = "leave such rows out by --missing drop-rows"
 
@@ -60,10 +61,9 @@ def as_groups(column: pd.Series[Any], file: TableFile) -> NDArray[Any]:
 def _refuse_missing(column: pd.Series[Any], role: str, file: TableFile, remedy: str) -> None:
     missing = column.isna()
     if missing.any():
-        n = int(missing.sum())
         raise ValueError(
-            f"{file}: the {role} {column.name!r} is missing in {n} row{'s' * (n > 1)}, the first of them "
-            f"row {missing.idxmax()}: fill it in, or {remedy}."
+            f"{file}: the {role} {column.name!r} is missing in {counted(missing.sum(), 'row')}, the first of "
+            f"them row {missing.idxmax()}: fill it in, or {remedy}."
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -87,8 +87,6 @@ class DaskCorralClassifier(CorralClassifier):
     client: Any = None
     block_rows: int = 100_000
     max_rows: int = MAX_ROWS
-
-    client_: Any = field(init=False)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn a pool of class densities from rows on a cluster.

@@ -14,6 +14,7 @@ from corral.array_types import Integers
 from corral.data.duplicates import copies_and_units, number_copies
 from corral.data.splits import held_out_groups
 from corral.estimators.encoding import encoded
+from corral.sentences import counted
 
 # So many values, most of them in one row only, are measurements.
 _MANY = 20
@@ -93,7 +94,7 @@ def _check_sizes(y: NDArray[Any], units: Units, needed: int, if_few_rows: str) -
         return
     label = np.unique(y).tolist()[counts.index(least)]
     n_rows, advice = int((y == label).sum()), ""
-    what = f"{least} {'row' if units.groups is None else 'group'}{'s' * (least > 1)}"
+    what = counted(least, "row" if units.groups is None else "group")
     if units.groups is None:
         what += f" ({n_rows} with copies)" if n_rows > least else ""
         advice = if_few_rows and f"; {if_few_rows}"
