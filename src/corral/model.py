@@ -33,19 +33,14 @@ MAX_EXAMPLES = 50
 
 
 class Examples(NamedTuple):
-    """Training rows to look at, which must not speak for themselves.
+    """Training rows to look at, which must not speak for themselves."""
 
-    Attributes
-    ----------
-    X : (n_examples, n_features)
-    codes, weights : (n_examples,)
-    own, left_out : (n_examples,) their positions among the rows of the class, and among all rows; -1 for rows
-        that densities do not know.
-    """
-
-    X: Floats
+    X: Floats  # (n_examples, n_features)
+    # codes, weights: (n_examples,)
     codes: Integers
     weights: Floats
+    # own, left_out: (n_examples,) their positions among the rows of the class, and among all rows; -1 for
+    # rows that densities do not know
     own: Integers
     left_out: Integers
 
@@ -62,24 +57,14 @@ class Examples(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LocalModel(ABC):
-    """What a fit has learnt of the classes, with the training rows.
+    """What a fit has learnt of the classes, with the training rows."""
 
-    Attributes
-    ----------
-    prior : (n_classes,) probability of each class before a sample is seen.
-    n_copies : how many training rows are copies of others.
-    training : the rows as they were given.
-    data : the rows that count, sorted by class, with their positions among those given.
-    min_effect : least difference from the background that makes a variable a marker.
-    learnt_contrast : how classes differ, if the fit had to know it.
-    """
-
-    prior: Floats
-    n_copies: int
-    training: TrainingRows
-    data: LabelledRows
-    min_effect: float
-    learnt_contrast: Contrast | None = None
+    prior: Floats  # (n_classes,) probability of each class before a sample is seen
+    n_copies: int  # how many training rows are copies of others
+    training: TrainingRows  # the rows as they were given
+    data: LabelledRows  # the rows that count, sorted by class, with their positions among those given
+    min_effect: float  # least difference from the background that makes a variable a marker
+    learnt_contrast: Contrast | None = None  # how classes differ, if the fit had to know it
 
     def validate(self) -> None:
         """Refuse parts that do not belong together; each of them has checked itself."""

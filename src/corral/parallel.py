@@ -104,16 +104,10 @@ def progress(total: int, title: str, verbose: int) -> Iterator[Callable[[int], N
 
 @dataclass(frozen=True)
 class Computation:
-    """How work is done, which changes no result.
+    """How work is done, which changes no result."""
 
-    Attributes
-    ----------
-    n_jobs : number of threads, as joblib understands it.
-    verbose : if positive, progress is shown.
-    """
-
-    n_jobs: int | None = None
-    verbose: int = 0
+    n_jobs: int | None = None  # number of threads, as joblib understands it
+    verbose: int = 0  # if positive, progress is shown
 
     def quieter(self) -> Self:
         """Say less by one degree, for a step of something that shows its own progress."""

@@ -151,12 +151,12 @@ REFUSED = {
     ),
     "two bad cells": (
         with_cells("a", {17: "1.2.3", 20: "4..5"}),
-        "{}: column 'a' would be numeric, but row 17 holds '1.2.3', and 1 more rows do not hold numbers "
-        "either: mend them (--na-values)" + OTHERWISE,
+        "{}: column 'a' would be numeric, but row 17 holds '1.2.3', and there is no number in 1 more "
+        "row: mend them (--na-values)" + OTHERWISE,
     ),
     "question marks": (
         with_cells("a", {17: "?", 20: "?"}),
-        "{}: column 'a' would be numeric, but row 17 holds '?', and 1 more rows do not hold numbers either: "
+        "{}: column 'a' would be numeric, but row 17 holds '?', and there is no number in 1 more row: "
         "mend it, or say that '?' stands for a missing value (--na-values '?')" + OTHERWISE,
     ),
     "one decimal comma": (
@@ -167,6 +167,11 @@ REFUSED = {
     "thousands": (
         with_cells("a", {row: f"{row + 1},234" for row in range(N)}),
         "{}: column 'a' holds numbers with a comma, such as '1,234' in row 0, which makes text of them: "
+        "take the comma out if it marks thousands, or say that it is a decimal one (--decimal ',').",
+    ),
+    "few decimal commas": (
+        with_cells("a", {row: f"{row % 3},5" for row in range(N)}),
+        "{}: column 'a' holds numbers with a comma, such as '0,5' in row 0, which makes text of them: "
         "take the comma out if it marks thousands, or say that it is a decimal one (--decimal ',').",
     ),
     "infinity": (with_cells("b", {2: "inf"}), "{}: column 'b' holds an infinite value in row 2."),

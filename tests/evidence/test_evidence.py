@@ -13,9 +13,9 @@ from corral.evidence import explainers
 from corral.evidence import log_odds as evidence
 from corral.evidence.explainers import explainer_of
 from corral.evidence.log_odds import explanation_coalitions, row_evidence, strongest_rivals
-from corral.evidence.shapley import Coalitions
 from corral.parallel import Computation
 from corral.posterior import log_odds
+from corral.shapley import Coalitions
 from evidence import evidence_oracle
 from kernels import kernels_oracle
 

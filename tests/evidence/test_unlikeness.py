@@ -11,10 +11,10 @@ from sklearn.datasets import load_iris
 from corral import CorralClassifier, RodeoClassifier
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.evidence.explainers import explainer_of
-from corral.evidence.shapley import Coalitions
 from corral.model import Examples
 from corral.parallel import Computation
 from corral.pool.categories import LevelCounts, learn_levels
+from corral.shapley import Coalitions
 from evidence import evidence_oracle
 from kernels import kernels_oracle
 from pool import pool_oracle

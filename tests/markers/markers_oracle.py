@@ -128,7 +128,7 @@ def _contrast_of_variable(
     for a in range(n_classes):
         others = [b for b in (background or active) if b != a]
         result: dict[str, object] = {"markers": False, "noticeable": False, "pvalue": 1.0, "direction": ""}
-        result |= {"effect": 0.0, "location": 0.0, "spread": 0.0, "size": 0.0, "background": a in background}
+        result |= {"effect": 0.0, "background": a in background}
         found.append(result)
         if a not in active or not others:
             continue
@@ -142,10 +142,9 @@ def _contrast_of_variable(
         else:
             r = len(active) // 2  # half of the others at least
             p = min(1.0, sorted(pair_p[a, b] for b in others)[r - 1] * (len(active) - r))
-        spread = min(max(effects[1], -1.0), 1.0)
         direction, effect = _direction(delta, effects, counts[a], pooled, values, min_effect)
-        result |= {"noticeable": size >= min_effect, "pvalue": p, "location": delta}
-        result |= {"spread": spread, "size": size, "direction": direction, "effect": effect}
+        result |= {"noticeable": size >= min_effect, "pvalue": p}
+        result |= {"direction": direction, "effect": effect}
     return found
 
 

@@ -21,10 +21,10 @@ from corral.markers import background as background_module
 from corral.markers import contrast as contrast_module
 from corral.markers.contrast import Contrast, contrast
 from corral.markers.group_effects import effects_of_groups, least_log_pvalues, pvalues_with_groups
-from corral.markers.rank_tests import log_pvalues, occupied_cells
+from corral.markers.rank_tests import effects_between, log_pvalues, occupied_cells
 from markers import markers_oracle
 
-NUMBERS = ("pvalue", "effect", "location", "spread", "size")
+NUMBERS = ("pvalue", "effect")
 NAMES = ("markers", "direction", "background")
 
 
@@ -99,8 +99,10 @@ def test_many_distinct_values_agree_with_loops_over_cells() -> None:
     for a, (of_loops,) in enumerate(markers_oracle.contrast(X, y, 2)):
         assert found.pvalue[a, 0] == pytest.approx(of_loops["pvalue"], rel=1e-6)
         assert found.effect[a, 0] == pytest.approx(of_loops["effect"], rel=1e-6)
+    values = np.unique(X)
+    counts = [(X[y == a] == values).sum(axis=0).astype(float) for a in (1, 0)]
     exact = mannwhitneyu(X[y == 1, 0], X[y == 0, 0]).statistic / (330 * 290) * 2 - 1
-    assert found.location[1, 0] == pytest.approx(exact, abs=1e-4)
+    assert effects_between(*counts)[0] == pytest.approx(exact, abs=1e-12)
 
 
 # ------------------------------------------------------------------------- against exact distributions
@@ -199,8 +201,8 @@ def test_a_mirror_image_only_exchanges_high_and_low() -> None:
     expected, mirrored = contrast(X, y, 4), contrast(-X, y, 4)
     assert_array_equal(mirrored.markers, expected.markers)
     assert_allclose(mirrored.pvalue, expected.pvalue, rtol=1e-7)
-    assert_allclose(mirrored.location, -expected.location, atol=1e-12)
-    assert_allclose(mirrored.spread, expected.spread, atol=1e-9)
+    is_shift = np.isin(expected.direction, ["high", "low"])
+    assert_allclose(mirrored.effect, np.where(is_shift, -expected.effect, expected.effect), atol=1e-9)
     opposite = {"high": "low", "low": "high"}
     assert mirrored.direction.tolist() == [[opposite.get(d, d) for d in row] for row in expected.direction]
     y = _classes(1000, 1500)  # more values than cells
@@ -303,7 +305,7 @@ def test_rows_of_little_weight_count_for_little_and_those_without_are_not_there(
     expected = contrast(X[half], y[half], 4)
     _agree(contrast(X, y, 4, weights=half.astype(float)), expected)
     found = contrast(X, y, 4, weights=np.where(half, 1.0, 1e-9))
-    assert_allclose(found.location, expected.location, atol=1e-6)
+    assert_allclose(found.effect, expected.effect, atol=1e-6)
     assert_allclose(found.statistic[:, 0], expected.statistic[:, 0], rtol=1e-3)
 
 
@@ -481,8 +483,8 @@ def test_a_rare_flag_that_no_other_class_has_is_not_negligible(marked: int) -> N
     X = np.zeros((1200, 1))
     X[400 * marked : 400 * marked + 20] = 1.0  # 5 %
     found = contrast(X, y, 3)
-    assert found.location[marked, 0] == pytest.approx(0.05)
-    assert found.size[marked, 0] == pytest.approx(0.185, abs=1e-3)
+    assert contrast(X, y, 3, min_effect=0.184).markers[marked, 0]
+    assert not contrast(X, y, 3, min_effect=0.186).markers.any()
     assert np.flatnonzero(found.markers).tolist() == [marked]
     assert np.flatnonzero(~found.background).tolist() == [marked]
 
@@ -493,8 +495,9 @@ def test_to_lack_a_rare_flag_marks_nothing() -> None:
     X[:20] = X[400:420] = 1.0
     found = contrast(X, y, 3)
     assert found.pvalue[2, 0] < 0.01
-    assert found.size[2, 0] == pytest.approx(0.05)
     assert not found.markers.any()
+    assert contrast(X, y, 3, min_effect=0.049).markers[2, 0]
+    assert not contrast(X, y, 3, min_effect=0.051).markers[2, 0]
 
 
 # ---------------------------------------------------------------------------------- levels and power

@@ -12,7 +12,6 @@ from scipy.optimize import approx_fprime
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.scaling import learn_scale
 from corral.data.weights import effective_number
-from corral.evidence.shapley import Coalitions
 from corral.pool.bandwidths import Refinement
 from corral.pool.densities import Mixture
 from corral.pool.exponents import NO_UNIT
@@ -22,6 +21,7 @@ from corral.pool.member_kind import Kernels
 from corral.pool.scaled_rows import RowsInUnits
 from corral.pool.transforms import ClassTransform, learn_transforms
 from corral.posterior import known, log_posterior
+from corral.shapley import Coalitions
 from pool import pool_oracle
 from pool.pool_tables import NO_CATEGORIES, integral
 

@@ -34,22 +34,16 @@ def numbers_in(column: pd.Series[Any]) -> Floats:
         # As text, or dates would become numbers; yes and no are numbers.
         column = column.map(lambda value: float(value) if isinstance(value, bool) else str(value))
         column = pd.to_numeric(column, errors="coerce")
-    numbers: Floats = column.to_numpy(np.float64, na_value=np.nan)
-    return numbers
+    return column.to_numpy(np.float64, na_value=np.nan)
 
 
 class Content(NamedTuple):
-    """What the cells of a column are, where texts that can be read as numbers are numbers.
+    """What the cells of a column are, where texts that can be read as numbers are numbers."""
 
-    Attributes
-    ----------
-    kind : "number"; "levels"; "slips", numbers but for a few cells; or "strange", dates, lists and the like.
-    numbers : (n_rows,) numbers, NaN where there is none.
-    wrong : (n_rows,) which cells are neither missing nor finite numbers; in a strange column, nor texts.
-    """
-
+    # "number"; "levels"; "slips", numbers but for a few cells; or "strange", dates, lists and the like
     kind: str
-    numbers: Floats
+    numbers: Floats  # (n_rows,) numbers, NaN where there is none
+    # (n_rows,) which cells are neither missing nor finite numbers; in a strange column, nor texts
     wrong: Bools
 
     @property
@@ -149,7 +143,7 @@ def text_among_numbers(columns: pd.DataFrame, contents: Mapping[str, Content]) -
             continue
         held = columns[name][contents[name].wrong].astype(str)
         row, text = held.index[0], held.iloc[0]
-        rest = f", and {len(held) - 1} more rows do not hold numbers either" if len(held) > 1 else ""
+        rest = f", and there is no number in {counted(len(held) - 1, 'more row')}" if len(held) > 1 else ""
         is_one = held.nunique() == 1
         yield Finding(
             "text among numbers",

@@ -28,10 +28,13 @@ _MARK = r"[,'\u2019\s]"
 _ONE_COMMA = r"[+-]?\d+,\d+"
 
 
-def numbers_as_text(columns: pd.DataFrame) -> Iterator[Finding]:
-    """Columns of text whose cells are numbers with a unit, a percent sign or marks of thousands."""
+def numbers_as_text(columns: pd.DataFrame, fewest: int = ENOUGH_ROWS) -> Iterator[Finding]:
+    """Columns of text whose cells are numbers with a unit, a percent sign or marks of thousands.
+
+    They have at least `fewest` different texts: of fewer, doses for example, each may well be a level.
+    """
     for name, column in columns.items():
-        written = numbers_as_written(column)
+        written = numbers_as_written(column, fewest)
         if not len(written):
             continue
         unit, marked = written["unit"].max(), written["number"][written["number"].str.contains(_MARK)]
@@ -51,11 +54,10 @@ def numbers_as_text(columns: pd.DataFrame) -> Iterator[Finding]:
         yield Finding(kind, found, advice, (str(name),), (row,))
 
 
-def numbers_as_written(column: pd.Series[Any]) -> pd.DataFrame:
+def numbers_as_written(column: pd.Series[Any], fewest: int = ENOUGH_ROWS) -> pd.DataFrame:
     """The different texts of a column, the numbers in them and their unit, the same in all that have one.
 
-    There are none where texts that are no numbers are more than a few, or where few texts differ: doses, for
-    example, may well be levels.
+    There are none where texts that are no numbers are more than a few, or where fewer texts differ.
     """
     texts = column.dropna().drop_duplicates().iloc[:_TEXTS_TRIED].astype(str)
     parts = texts.str.strip().str.extract(_CELL).assign(text=texts)
@@ -63,7 +65,7 @@ def numbers_as_written(column: pd.Series[Any]) -> pd.DataFrame:
     parts["unit"] = parts["before"] + parts["after"]
     usual = parts["unit"][parts["unit"] != ""].mode()[:1]
     alike = parts[parts["unit"].isin(["", *usual])]
-    are_enough = len(alike) >= max(ENOUGH_ROWS, _NEARLY_ALL * len(texts))
+    are_enough = len(alike) >= max(fewest, _NEARLY_ALL * len(texts))
     return alike if are_enough and _are_plain(alike).sum() < _NEARLY_PLAIN * len(alike) else alike[:0]
 
 

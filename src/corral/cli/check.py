@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from corral.cli import options
 from corral.cli.app import program
 from corral.cli.shared import note
+from corral.sentences import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,8 +84,8 @@ def check(
     with out.progress("Look at the table"):
         found = check_table(whole, target, ids=ids or (), group=group, categorical=categorical)
     sentences = [sentence_of(finding) for finding in found]
-    told = f"{len(found)} finding{'s' * (len(found) != 1)} in {len(whole)} rows and {len(columns)} columns"
-    told += f" of {file}" + ("" if found else ": nothing to mend was found")
+    told = f"{counted(len(found), 'finding')} in {len(whole)} rows and {len(columns)} columns of {file}"
+    told += "" if found else ": nothing to mend was found"
     facts: dict[str, Any] = {"table": str(file), "rows": len(whole), "columns": len(columns)}
     facts |= _kinds(whole.drop(columns=named), categorical)
     facts["findings"] = [

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from corral.cli.formats import TableFile
 from corral.cli.shared import listed, note
 from corral.cli.tables import MISSING
+from corral.sentences import counted
 
 IF_MISSING = "leave such rows out by --missing drop-rows"
 
@@ -54,17 +55,15 @@ def _as_written(texts: NDArray[np.str_]) -> NDArray[Any]:
 def as_groups(column: pd.Series[Any], file: TableFile) -> NDArray[Any]:
     """Names of what rows belong to; all rows must have one."""
     _refuse_missing(column, "group", file, IF_MISSING)
-    names: NDArray[Any] = column.astype(str).to_numpy(object)
-    return names
+    return column.astype(str).to_numpy(object)
 
 
 def _refuse_missing(column: pd.Series[Any], role: str, file: TableFile, remedy: str) -> None:
     missing = column.isna()
     if missing.any():
-        n = int(missing.sum())
         raise ValueError(
-            f"{file}: the {role} {column.name!r} is missing in {n} row{'s' * (n > 1)}, the first of them "
-            f"row {missing.idxmax()}: fill it in, or {remedy}."
+            f"{file}: the {role} {column.name!r} is missing in {counted(missing.sum(), 'row')}, the first of "
+            f"them row {missing.idxmax()}: fill it in, or {remedy}."
         )
 
 

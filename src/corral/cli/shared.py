@@ -89,5 +89,4 @@ def threads(jobs: int) -> AbstractContextManager[Any]:
 
     if jobs == 0:
         raise ValueError("--jobs must not be 0.")
-    config: AbstractContextManager[Any] = joblib.parallel_config(backend="threading", n_jobs=jobs)
-    return config
+    return joblib.parallel_config(backend="threading", n_jobs=jobs)

@@ -114,8 +114,7 @@ def text_columns(rows: pd.DataFrame) -> list[str]:
 
 def missing_rows(table: pd.DataFrame) -> Bools:
     """Which rows lack a value in some column."""
-    lacking: Bools = table.isna().to_numpy().any(axis=1)
-    return lacking
+    return table.isna().to_numpy().any(axis=1)
 
 
 def _csv_options(file: TableFile) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
 def _refuse_mistakes(texts: pd.DataFrame, contents: Mapping[str, Content], file: TableFile) -> None:
     """Refuse columns that are neither numbers nor text, or numbers but for a few cells or for commas."""
     mistakes = [*neither_numbers_nor_text(texts, contents, ()), *text_among_numbers(texts, contents)]
-    mistakes += [each for each in numbers_as_text(texts) if each.kind == "numbers with a comma"]
+    mistakes += [each for each in numbers_as_text(texts, fewest=1) if each.kind == "numbers with a comma"]
     if mistakes:
         sentence = sentence_of(mistakes[0]).removesuffix(".")
         if mistakes[0].kind == "text among numbers":
@@ -163,8 +163,7 @@ class ModelVariables:
         strange = {str(values[k]): n for k, n in enumerate(counts) if found[k] is None}
         if strange:
             self.unknown.setdefault(str(column.name), Counter()).update(strange)
-        cells: NDArray[Any] = np.array([*found, None], dtype=object)[codes]  # missing values have the code -1
-        return cells
+        return np.array([*found, None], dtype=object)[codes]  # missing values have the code -1
 
     def note_unknown_levels(self) -> None:
         """Say how many values were levels that the model does not know."""

@@ -25,18 +25,13 @@ _LARGEST = 1e50
 
 
 class ExpectedChanges(NamedTuple):
-    """What the values that samples lack change, on average.
+    """What the values that samples lack change, on average."""
 
-    Attributes
-    ----------
-    likeness, odds : (n_samples, n_classes) changes of likenesses and of log odds.
-    present : (n_samples,) shares of the used variables that have a value; of one variable at least.
-    has_none : (n_samples,) whether no used variable has a value: such a sample is as typical as any row.
-    """
-
+    # likeness, odds: (n_samples, n_classes) changes of likenesses and of log odds
     likeness: Floats
     odds: Floats
-    present: Floats
+    present: Floats  # (n_samples,) shares of the used variables that have a value; of one variable at least
+    # (n_samples,) whether no used variable has a value: such a sample is as typical as any row
     has_none: Bools
 
 
@@ -108,5 +103,4 @@ def _ridge(design: Floats, response: Floats, weights: Floats, penalty: float) ->
     design, response = design * roots[:, np.newaxis], response * roots
     gram = design @ design.T
     gram.flat[:: len(gram) + 1] += max(penalty, 1e-9)
-    coefficients: Floats = design.T @ np.linalg.solve(gram, response)
-    return coefficients
+    return design.T @ np.linalg.solve(gram, response)

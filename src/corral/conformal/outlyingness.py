@@ -69,16 +69,10 @@ _FEWEST_PARTS = 8
 
 @dataclass(frozen=True, eq=False)
 class ColumnValues:
-    """Values that a column of measurements takes in a class, in deviations of the column.
+    """Values that a column of measurements takes in a class, in deviations of the column."""
 
-    Attributes
-    ----------
-    values : (n_values,) in order; none for categories and empty columns.
-    units : (n_values,) of their rows, in order where values are equal.
-    """
-
-    values: Floats
-    units: Integers
+    values: Floats  # (n_values,) in order; none for categories and empty columns
+    units: Integers  # (n_values,) of their rows, in order where values are equal
 
     @classmethod
     def sort(cls, x: Floats, units: Integers) -> ColumnValues:
@@ -116,24 +110,19 @@ class ColumnValues:
         as_far = np.where(
             is_above[:, np.newaxis], self.values >= x[:, np.newaxis], self.values <= x[:, np.newaxis]
         )
-        counts: Integers = (as_far & (self.units != units[:, np.newaxis])).sum(axis=1)
-        return counts
+        return (as_far & (self.units != units[:, np.newaxis])).sum(axis=1)
 
 
 class Deviations(NamedTuple):
     """What turns raw values into distances from the median, in standard deviations of the column.
 
     All arrays are (n_features,), or (n_samples, n_features) where each sample has its own.
-
-    Attributes
-    ----------
-    center, half_width : as in `Scale`.
-    n_equal : how many rows have the only value of a column; 0 where there are several or none.
     """
 
+    # center, half_width: as in `Scale`
     center: Floats
     half_width: Floats
-    n_equal: Integers
+    n_equal: Integers  # how many rows have the only value of a column; 0 where there are several or none
 
     @classmethod
     def learn(cls, X: Floats, weights: Floats | None) -> Deviations:
@@ -178,24 +167,16 @@ class Deviations(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Values that columns take in each class, and how far others lie from them.
+    """Values that columns take in each class, and how far others lie from them."""
 
-    Attributes
-    ----------
-    data : the rows.
-    deviations : of all rows, from the medians of the columns.
-    parts : (n_rows,) which rows are left out together, and `without_part` what is learnt without each part.
-    without_part : arrays (n_parts, n_features)
-    values : by class and column; those of all classes where a class has none.
-    pooled : by column, of all classes.
-    """
-
-    data: LabelledRows
-    deviations: Deviations
+    data: LabelledRows  # the rows
+    deviations: Deviations  # of all rows, from the medians of the columns
+    # (n_rows,) which rows are left out together, and `without_part` what is learnt without each part
     parts: Integers
-    without_part: Deviations
+    without_part: Deviations  # arrays (n_parts, n_features)
+    # by class and column; those of all classes where a class has none
     values: Sequence[Sequence[ColumnValues]]
-    pooled: Sequence[ColumnValues]
+    pooled: Sequence[ColumnValues]  # by column, of all classes
 
     @classmethod
     def learn(cls, data: LabelledRows) -> Columns:

@@ -74,17 +74,11 @@ _ROUNDING_OF_SCORES = 1e-9
 
 
 class Estimates(NamedTuple):
-    """What classes say of samples.
+    """What classes say of samples."""
 
-    Attributes
-    ----------
-    log_density : (n_samples, n_classes) what probabilities are made of.
-    likeness : (n_samples, n_classes) what typicality ranks.
-    bandwidths : (n_samples, n_classes, n_features) of the Rodeo, if they were asked for.
-    """
-
-    log_density: Floats
-    likeness: Floats
+    log_density: Floats  # (n_samples, n_classes) what probabilities are made of
+    likeness: Floats  # (n_samples, n_classes) what typicality ranks
+    # (n_samples, n_classes, n_features) of the Rodeo, if they were asked for
     bandwidths: Floats | None = None
 
 
@@ -102,16 +96,10 @@ class _Densities(Protocol):
 
 
 class Shares(NamedTuple):
-    """How numbers are distributed.
+    """How numbers are distributed."""
 
-    Attributes
-    ----------
-    values : (n_values,) in order.
-    below : (n_values + 1,) sums of the weights of the first ones.
-    """
-
-    values: Floats
-    below: Floats
+    values: Floats  # (n_values,) in order
+    below: Floats  # (n_values + 1,) sums of the weights of the first ones
 
     @classmethod
     def of(cls, values: Floats, weights: Floats) -> Shares:
@@ -153,31 +141,19 @@ class Shares(NamedTuple):
         size = np.where(np.isfinite(x), np.abs(x), 0.0)
         equal = x + _ROUNDING_OF_SCORES * (1.0 + size)  # a sample without values ties with all rows
         at_most = self.below[np.searchsorted(self.values, equal, side="right")]
-        pvalues: Floats = (1.0 + at_most) / (1.0 + self.n)
-        return pvalues
+        return (1.0 + at_most) / (1.0 + self.n)
 
 
 class Reference(NamedTuple):
-    """What left-out rows have in the place of samples.
+    """What left-out rows have in the place of samples."""
 
-    Attributes
-    ----------
-    center : (n_classes,) of likenesses at the rows of each class, halfway to that of all rows.
-    spread : of likenesses below the medians of their classes.
-    odds_center : (n_classes,) medians of log odds at the rows of each class.
-    odds_of_prior : (n_classes,) log odds of a row without any value.
-    typical : for each class the scores of its rows.
-    best : the best scores of all rows.
-    odds : for each class the standardized log odds of its rows.
-    """
-
-    center: Floats
-    spread: float
-    odds_center: Floats
-    odds_of_prior: Floats
-    typical: Sequence[Shares] = ()
-    best: Shares = Shares(np.empty(0), np.zeros(1))
-    odds: Sequence[Shares] = ()
+    center: Floats  # (n_classes,) of likenesses at the rows of each class, halfway to that of all rows
+    spread: float  # of likenesses below the medians of their classes
+    odds_center: Floats  # (n_classes,) medians of log odds at the rows of each class
+    odds_of_prior: Floats  # (n_classes,) log odds of a row without any value
+    typical: Sequence[Shares] = ()  # for each class the scores of its rows
+    best: Shares = Shares(np.empty(0), np.zeros(1))  # the best scores of all rows
+    odds: Sequence[Shares] = ()  # for each class the standardized log odds of its rows
 
     def scores(self, likeness: Floats, outlyingness: Floats, expected: ExpectedChanges) -> Floats:
         """How typical samples are of each class (n_samples, n_classes), on a common scale."""
@@ -234,28 +210,18 @@ def medians_and_spread(own: Floats, codes: Integers, weights: Floats, n_classes:
 
 
 class Judgement(NamedTuple):
-    """What is said of samples.
+    """What is said of samples."""
 
-    Attributes
-    ----------
-    scores : (n_samples, n_classes) how typical they are, on a scale that classes share.
-    typicality : (n_samples, n_classes) p-values of these scores.
-    novelty : (n_samples,) p-value of the best score among all training rows.
-    best_of_rows : the best scores of training rows.
-    spread : (n_samples,) of likenesses, which scores are in units of.
-    """
-
-    scores: Floats
-    typicality: Floats
-    novelty: Floats
-    best_of_rows: Shares
-    spread: Floats
+    scores: Floats  # (n_samples, n_classes) how typical they are, on a scale that classes share
+    typicality: Floats  # (n_samples, n_classes) p-values of these scores
+    novelty: Floats  # (n_samples,) p-value of the best score among all training rows
+    best_of_rows: Shares  # the best scores of training rows
+    spread: Floats  # (n_samples,) of likenesses, which scores are in units of
 
     @property
     def nearest(self) -> Integers:
         """The class (n_samples,) that each sample is most typical of, by its score."""
-        nearest: Integers = self.scores.argmax(axis=1)
-        return nearest
+        return self.scores.argmax(axis=1)
 
     def is_novel(self, level: float) -> Bools:
         """Whether samples are less typical than all but a share `level` of the rows."""
@@ -385,8 +351,7 @@ def with_least_share(shares: Floats, chosen: Bools, least: float) -> Floats:
     part = float(shares[chosen].sum())
     if part == 0.0 or part >= least:
         return shares
-    raised: Floats = np.where(chosen, shares * (least / part), shares * ((1.0 - least) / (1.0 - part)))
-    return raised
+    return np.where(chosen, shares * (least / part), shares * ((1.0 - least) / (1.0 - part)))
 
 
 def _told_apart(likeness: Floats, codes: Integers, weights: Floats) -> float:

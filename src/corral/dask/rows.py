@@ -31,22 +31,13 @@ Pieces = list[Delayed]
 
 
 class Part(NamedTuple):
-    """Rows of one partition.
+    """Rows of one partition."""
 
-    Attributes
-    ----------
-    X : (n_rows, n_features) values.
-    y : (n_rows,) labels.
-    weights : (n_rows,) or None where all rows count once.
-    groups : (n_rows,) names of groups, or None where each row stands alone.
-    numbers : (n_rows,) their positions among all rows.
-    """
-
-    X: Floats
-    y: NDArray[Any]
-    weights: Floats | None
-    groups: NDArray[Any] | None
-    numbers: Integers
+    X: Floats  # (n_rows, n_features) values
+    y: NDArray[Any]  # (n_rows,) labels
+    weights: Floats | None  # (n_rows,) or None where all rows count once
+    groups: NDArray[Any] | None  # (n_rows,) names of groups, or None where each row stands alone
+    numbers: Integers  # (n_rows,) their positions among all rows
 
     def take(self, which: Any) -> Part:
         """Some of the rows."""
@@ -67,41 +58,26 @@ class Source(NamedTuple):
     """Where a partition comes from, and how it is read.
 
     The tasks below start from it and keep nothing in between: large partitions should be in memory once.
-
-    Attributes
-    ----------
-    columns : tasks that make its values, labels, weights and groups, or one frame of them all.
-    names : of the variables.
-    weighted, grouped : whether there are weights and groups.
-    encoding : how values become numbers, NaN for gaps.
-    first : position of its first row among all rows, once that is known.
     """
 
+    # tasks that make its values, labels, weights and groups, or one frame of them all
     columns: tuple[Delayed, ...]
-    names: list[str]
+    names: list[str]  # of the variables
+    # weighted, grouped: whether there are weights and groups
     weighted: bool
     grouped: bool
-    encoding: Encoding
-    first: int = 0
+    encoding: Encoding  # how values become numbers, NaN for gaps
+    first: int = 0  # position of its first row among all rows, once that is known
 
 
 class Overview(NamedTuple):
-    """What must be known of all partitions before blocks can be cut.
+    """What must be known of all partitions before blocks can be cut."""
 
-    Attributes
-    ----------
-    labels : (n_classes,)
-    n_rows : (n_parts, n_classes) rows that count.
-    totals : (n_classes,) the same of all partitions, weights counted.
-    n_given : number of rows, also of those that do not count.
-    has_gaps : whether some value is missing.
-    """
-
-    labels: NDArray[Any]
-    n_rows: Integers
-    totals: Floats
-    n_given: int
-    has_gaps: bool
+    labels: NDArray[Any]  # (n_classes,)
+    n_rows: Integers  # (n_parts, n_classes) rows that count
+    totals: Floats  # (n_classes,) the same of all partitions, weights counted
+    n_given: int  # number of rows, also of those that do not count
+    has_gaps: bool  # whether some value is missing
 
 
 def as_collection(X: Any, chunk: int) -> Any:

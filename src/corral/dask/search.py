@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
@@ -17,18 +17,10 @@ from corral.dask.pool import all_rows, learn_cluster_pool
 from corral.dask.reductions import current_client
 from corral.dask.rows import as_collection, partitions, survey
 from corral.estimators.corral_classifier import MAX_ROWS, CorralClassifier
-from corral.estimators.validation import (
-    check_integer,
-    check_priors,
-    is_empirical,
-    take_names_from,
-    unchanged_by_errors,
-)
-from corral.markers.contrast import MIN_EFFECT
-from corral.pool.learning import PoolSettings
-from corral.pool.model import PoolModel
+from corral.estimators.validation import check_integer, take_names_from, unchanged_by_errors
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DaskCorralClassifier(CorralClassifier):
     """`CorralClassifier` of training rows on the workers of a Dask cluster, or on disk.
 
@@ -92,32 +84,9 @@ class DaskCorralClassifier(CorralClassifier):
     dask.array<..., shape=(300,), dtype=int64, chunksize=(100,), chunktype=numpy.ndarray>
     """
 
-    model_: PoolModel
-
-    def __init__(
-        self,
-        *,
-        client: Any = None,
-        block_rows: int = 100_000,
-        max_rows: int = MAX_ROWS,
-        priors: Literal["empirical", "uniform"] | ArrayLike = "empirical",
-        min_effect: float = MIN_EFFECT,
-        categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.client = client
-        self.block_rows = block_rows
-        super().__init__(
-            priors=priors,
-            min_effect=min_effect,
-            categorical_features=categorical_features,
-            max_rows=max_rows,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            random_state=random_state,
-        )
+    client: Any = None
+    block_rows: int = 100_000
+    max_rows: int = MAX_ROWS
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn a pool of class densities from rows on a cluster.
@@ -138,7 +107,7 @@ class DaskCorralClassifier(CorralClassifier):
         self : estimator
         """
         with unchanged_by_errors(self):
-            min_effect = self._check_parameters()
+            self._check_parameters()
             self.client_ = current_client(self.client)
             X = as_collection(X, self.block_rows)
             self._check_columns(X)
@@ -149,16 +118,10 @@ class DaskCorralClassifier(CorralClassifier):
             if (of_all.n_rows.sum(axis=0) <= self.max_rows).all():
                 everything = all_rows(sources, of_all, self.encoding_.counts, self.client_)
                 return self._learn_at_once(everything)
-            settings = PoolSettings(
-                prior=check_priors(self.priors, of_all.totals),
-                empirical=is_empirical(self.priors),
-                min_effect=min_effect,
-                max_rows=self.max_rows,
-            )
             self.model_ = learn_cluster_pool(
                 sources,
                 of_all,
-                settings,
+                self._settings(of_all.totals),
                 self.encoding_.counts,
                 self.block_rows,
                 check_random_state(self.random_state),

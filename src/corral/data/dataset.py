@@ -25,22 +25,15 @@ from corral.data.weights import effective_number, shares_of_largest, weights_or_
 
 
 class TrainingRows(NamedTuple):
-    """Training rows as they were given.
+    """Training rows as they were given."""
 
-    Attributes
-    ----------
-    X : (n_rows, n_features)
-    y : (n_rows,) labels.
-    weights : (n_rows,) or None if all rows matter alike.
-    levels : (n_features,) how many levels each column has whose values are numbers of levels, 0 for a column
-        of measurements; None if all are.
-    groups : (n_rows,) numbers; rows that share one are left out together. None if each row stands alone.
-    """
-
-    X: Floats
-    y: NDArray[Any]
-    weights: Floats | None
+    X: Floats  # (n_rows, n_features)
+    y: NDArray[Any]  # (n_rows,) labels
+    weights: Floats | None  # (n_rows,) or None if all rows matter alike
+    # (n_features,) how many levels each column has whose values are numbers of levels, 0 for a column of
+    # measurements; None if all are
     levels: Integers | None = None
+    # (n_rows,) numbers; rows that share one are left out together. None if each row stands alone.
     groups: Integers | None = None
 
     def validate(self) -> None:
@@ -69,34 +62,22 @@ class TrainingRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LabelledRows:
-    """Training rows that count, with numbers for their classes; copies in a class are one row.
+    """Training rows that count, with numbers for their classes; copies in a class are one row."""
 
-    Attributes
-    ----------
-    X : (n_rows, n_features)
-    codes : (n_rows,) class numbers.
-    weights : (n_rows,) how much each row matters, or None if all matter alike.
-    labels : (n_classes,) classes in order, some perhaps without rows.
-    counts : (n_classes,) sums of the weights as given, or numbers of rows; of a part, sums of `weights`.
-    numbers : (n_rows,) positions among the rows that were given, of copies that of the first.
-    units : (n_rows,) numbers that copies with other labels and rows of a group share: they are left out
-        together.
-    copies : numbers that copies of one unit share, of all rows that count, before copies were merged; None
-        without any.
-    levels : (n_features,) numbers of levels, 0 for a column of measurements.
-    grouped : whether rows of a class may share a unit.
-    """
-
-    X: Floats
-    codes: Integers
-    weights: Floats | None
-    labels: NDArray[Any]
+    X: Floats  # (n_rows, n_features)
+    codes: Integers  # (n_rows,) class numbers
+    weights: Floats | None  # (n_rows,) how much each row matters, or None if all matter alike
+    labels: NDArray[Any]  # (n_classes,) classes in order, some perhaps without rows
+    # (n_classes,) sums of the weights as given, or numbers of rows; of a part, sums of `weights`
     counts: Floats
-    numbers: Integers
+    numbers: Integers  # (n_rows,) positions among the rows that were given, of copies that of the first
+    # (n_rows,) numbers that copies with other labels and rows of a group share: they are left out together
     units: Integers
+    # numbers that copies of one unit share, of all rows that count, before copies were merged; None without
+    # any
     copies: Integers | None
-    levels: Integers | None = None
-    grouped: bool = False
+    levels: Integers | None = None  # (n_features,) numbers of levels, 0 for a column of measurements
+    grouped: bool = False  # whether rows of a class may share a unit
 
     @classmethod
     def sort(cls, training: TrainingRows, expected: NDArray[Any] | None = None) -> LabelledRows:
@@ -224,8 +205,7 @@ class LabelledRows:
     def is_alone(self) -> Bools:
         """(n_rows,) whether the class of a row has no row of another unit."""
         _, unit = np.unique(self.units * np.int64(self.labels.size) + self.codes, return_inverse=True)
-        is_alone: Bools = np.bincount(unit)[unit] == np.bincount(self.codes)[self.codes]
-        return is_alone
+        return np.bincount(unit)[unit] == np.bincount(self.codes)[self.codes]
 
     @property
     def mixed(self) -> bool:

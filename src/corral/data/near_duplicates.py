@@ -66,20 +66,12 @@ _N_AXES = 3
 
 
 class NearDuplicates(NamedTuple):
-    """Rows that repeat others, but not exactly.
+    """Rows that repeat others, but not exactly."""
 
-    Attributes
-    ----------
-    n_rows : number of such rows, twins included; of many rows an estimate.
-    pairs : (n_pairs, 2) positions of twins, in order; of many rows those of a subsample.
-    kind : what twins differ in.
-    column : number of the column that differs in every pair; None if that depends on the pair.
-    """
-
-    n_rows: int
-    pairs: Integers
-    kind: Kind
-    column: int | None
+    n_rows: int  # number of such rows, twins included; of many rows an estimate
+    pairs: Integers  # (n_pairs, 2) positions of twins, in order; of many rows those of a subsample
+    kind: Kind  # what twins differ in
+    column: int | None  # number of the column that differs in every pair; None if that depends on the pair
 
 
 def near_duplicates(
@@ -217,8 +209,7 @@ def _scaled(X: Floats) -> Floats:
     """Columns scaled by their quartiles, long tails shortened; a missing value is the median."""
     low, middle, high = np.nanquantile(X, (0.25, 0.5, 0.75), axis=0, method="lower")
     spread = np.where(high > low, high - low, 1.0)
-    scaled: Floats = np.nan_to_num(np.arcsinh((X - middle) / spread))
-    return scaled
+    return np.nan_to_num(np.arcsinh((X - middle) / spread))
 
 
 def _pairs_within(Z: Floats, radius: float) -> Integers:

@@ -27,17 +27,13 @@ _LARGEST_SCORE = 1e3
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """Column-wise transformation ``(x - center) / width``, or by ranks in the pooled rows.
+    """Column-wise transformation ``(x - center) / width``, or by ranks in the pooled rows."""
 
-    Attributes
-    ----------
-    center, half_width : (n_features,) halves, because the width of a column can overflow.
-    knots : for ranks and normal scores, per column the distinct pooled values and what each of them becomes,
-        or None for a column that stays as it is; None otherwise.
-    """
-
+    # center, half_width: (n_features,) halves, because the width of a column can overflow
     center: Floats
     half_width: Floats
+    # for ranks and normal scores, per column the distinct pooled values and what each of them becomes, or
+    # None for a column that stays as it is; None otherwise
     knots: tuple[tuple[Floats, Floats] | None, ...] | None = None
 
     def validate(self) -> None:
@@ -89,13 +85,7 @@ class Scale:
     @property
     def log_widths(self) -> Floats:
         """(n_features,) logarithms of the raw widths of scaled units."""
-        log_widths: Floats = np.log(self.half_width) + np.log(2.0)
-        return log_widths
-
-    @property
-    def log_volume(self) -> float:
-        """Logarithm of the raw volume of a scaled unit cube."""
-        return float(self.log_widths.sum())
+        return np.log(self.half_width) + np.log(2.0)
 
 
 def learn_scale(X: Floats, weights: Floats | None, kind: ScaleKind, levels: Integers | None = None) -> Scale:
@@ -170,8 +160,7 @@ def _centred(low: Floats, center: Floats, half_width: Floats) -> Scale:
 def spreads(x: Floats) -> Floats:
     """Ranges of columns (n_features,), of the values that are there."""
     low, high = ranges_of_values(x)
-    spread: Floats = np.where(high > low, high - low, 0.0)
-    return spread
+    return np.where(high > low, high - low, 0.0)
 
 
 def _learn_knots(x: Floats, weights: Floats | None, kind: ScaleKind) -> tuple[Floats, Floats]:

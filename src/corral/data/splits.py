@@ -19,8 +19,7 @@ _VALUES_PER_FOLD = 20
 
 def shuffle(order: Integers, random: np.random.RandomState) -> Integers:
     """Random positions (n_rows,) of rows that are numbered by what they hold."""
-    positions: Integers = random.permutation(order.size)[np.argsort(np.argsort(order))]
-    return positions
+    return random.permutation(order.size)[np.argsort(np.argsort(order))]
 
 
 def stratified_folds(
@@ -91,8 +90,7 @@ def random_parts(
 def spread_parts(data: LabelledRows, order: Integers, n_parts: int) -> Integers:
     """Divide groups into parts (n_rows,) in turns, in the order of their first rows."""
     least, group = _least_by_group(order, data.units)
-    parts: Integers = (np.argsort(np.argsort(least)) % n_parts)[group]
-    return parts
+    return (np.argsort(np.argsort(least)) % n_parts)[group]
 
 
 def _least_by_group(positions: Integers, groups: Integers) -> tuple[Integers, Integers]:

@@ -16,21 +16,13 @@ TINY = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True, eq=False)
 class ClassRows:
-    """The rows of one class as the kernels read them.
+    """The rows of one class as the kernels read them."""
 
-    Attributes
-    ----------
-    tiles : (n_tiles, n_features, tile) scaled rows, NaN for missing values, numbers of categories.
-    n_rows : number of rows; the tiles hold copies of the first one behind the last.
-    weights : (n_rows,) how much each row matters, 1 at most, or None if all matter alike.
-    n_categories : (n_features,) number of categories of each variable, 0 for measurements.
-    groups : (n_rows,) numbers; rows that share one are left out together. None if each is left out alone.
-    """
-
-    tiles: Floats
-    n_rows: int
-    weights: Floats | None
-    n_categories: Integers
+    tiles: Floats  # (n_tiles, n_features, tile) scaled rows, NaN for missing values, numbers of categories
+    n_rows: int  # number of rows; the tiles hold copies of the first one behind the last
+    weights: Floats | None  # (n_rows,) how much each row matters, 1 at most, or None if all matter alike
+    n_categories: Integers  # (n_features,) number of categories of each variable, 0 for measurements
+    # (n_rows,) numbers; rows that share one are left out together. None if each is left out alone.
     groups: Integers | None
 
     @classmethod
@@ -150,8 +142,7 @@ class ClassRows:
     @cached_property
     def root(self) -> Floats:
         """Square roots (n_tiles, tile) of the weights."""
-        root: Floats = np.sqrt(self.tiled_weights)
-        return root
+        return np.sqrt(self.tiled_weights)
 
 
 def tile_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None = None) -> Floats:
@@ -185,5 +176,4 @@ def tile_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None = N
     log_total = np.log(np.maximum(rows.left(own)[0], TINY))
     used = np.isfinite(h)
     log_norm = np.log(h[used]).sum() + used.sum() * kernels.LOG_ROOT
-    log_density: Floats = log_sum - log_norm - log_total
-    return log_density
+    return log_sum - log_norm - log_total

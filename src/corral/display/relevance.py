@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from corral.array_types import Bools, Floats
 from corral.display.drawing import SMALL, name_room, name_variables, pyplot, require, short_name
+from corral.estimators.description import kind_of_direction
 from corral.estimators.validation import check_choice, feature_names
 
 
@@ -40,8 +41,8 @@ _PLAIN = {
 
 def _kind_of(direction: str) -> str:
     """The kind of a direction; if nothing is known, the first one, since the effect is 0."""
-    kinds = (name for name, kind in _KINDS.items() if direction in ("", kind.low, kind.high))
-    return next(kinds, "otherwise")
+    word = kind_of_direction(direction)
+    return next(name for name, kind in _KINDS.items() if word in ("", kind.low, kind.high))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

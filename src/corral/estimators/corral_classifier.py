@@ -190,16 +190,18 @@ class CorralClassifier(DensityClassifier):
             check_integer("max_rows", self.max_rows)
         return check_number("min_effect", self.min_effect, 0.0, 1.0, inclusive=True)
 
-    def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
-        settings = PoolSettings(
-            prior=check_priors(self.priors, data.counts),
+    def _settings(self, class_totals: Floats) -> PoolSettings:
+        """What a pool of classes with these sums of weights (n_classes,) is learnt by."""
+        return PoolSettings(
+            prior=check_priors(self.priors, class_totals),
             empirical=is_empirical(self.priors),
             min_effect=self._check_parameters(),
             max_rows=self.max_rows,
         )
-        self.model_ = learn_pool(
-            training, data, settings, check_random_state(self.random_state), self._computation()
-        )
+
+    def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
+        settings, random = self._settings(data.counts), check_random_state(self.random_state)
+        self.model_ = learn_pool(training, data, settings, random, self._computation())
         warn_of_duplicates(training, data.n_copies, feature_names(self))
         return self
 

@@ -11,17 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corral.array_types import Bools, Floats
-
-
-def is_torn(proba: Floats) -> Bools:
-    """Whether rows are torn between two: the second class is at least half as likely as the first.
-
-    Of such labels a third at least is wrong, if probabilities (n_samples, n_classes) are right.
-    """
-    second, first = np.sort(proba, axis=1)[:, -2:].T
-    torn: Bools = second >= 0.5 * first
-    return torn
+from corral.array_types import Floats
 
 
 def check_reject_cost(name: str, cost: float) -> None:

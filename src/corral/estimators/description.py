@@ -234,6 +234,13 @@ class Description:
         return html_table(("class", "what marks it", "effect", "p-value"), lines)
 
 
+def kind_of_direction(direction: str) -> str:
+    """What gives a difference its colour and mark: a word, or "more often" for all other differences."""
+    if direction in ("", "high", "low", "wide", "narrow"):
+        return direction
+    return "less often" if direction.endswith(" less often") else "more often"
+
+
 def class_description(
     estimator: Any, contrast: Contrast, missing: Contrast | None, evidence: Floats | None = None
 ) -> Description:

@@ -107,18 +107,12 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """How the columns of a table become numbers.
+    """How the columns of a table become numbers."""
 
-    Attributes
-    ----------
-    levels : for each column its levels, or None for a column of numbers.
-    ordered : (n_features,) whether the positions of levels count as measurements.
-    empty : positions of columns of numbers that had no value in `fit`, whatever type they had. Values of any
-        type that samples hold there are unknown, as categories are that no training row has.
-    """
-
-    levels: Sequence[list[Any] | None]
-    ordered: Bools
+    levels: Sequence[list[Any] | None]  # for each column its levels, or None for a column of numbers
+    ordered: Bools  # (n_features,) whether the positions of levels count as measurements
+    # positions of columns of numbers that had no value in `fit`, whatever type they had. Values of any type
+    # that samples hold there are unknown, as categories are that no training row has.
     empty: frozenset[int] = frozenset()
 
     def validate(self) -> None:
@@ -335,8 +329,7 @@ def as_objects(values: list[Any]) -> NDArray[np.object_]:
 def are_gaps(values: NDArray[Any]) -> Bools:
     """Which values of a column are missing."""
     if values.dtype.kind in "fmM":
-        missing: Bools = np.isnan(values)  # which is true of times that are none, too
-        return missing
+        return np.isnan(values)  # which is true of times that are none, too
     if values.dtype.kind != "O":
         return np.zeros(values.shape, dtype=np.bool_)
     return np.array([is_gap(value) for value in values.tolist()], dtype=np.bool_)

@@ -81,8 +81,7 @@ class EvaluatedRows:
     @property
     def model(self) -> LocalModel:
         """What the classifier has learnt."""
-        model: LocalModel = self.estimator.model_
-        return model
+        return self.estimator.model_
 
     def take(self, positions: Integers) -> EvaluatedRows:
         """Some of the rows."""

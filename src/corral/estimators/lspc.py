@@ -274,8 +274,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         labels : ndarray of shape (n_samples,)
         """
         outputs = self._outputs(X)
-        labels: NDArray[Any] = self.classes_[outputs.argmax(axis=1)]
-        return labels
+        return self.classes_[outputs.argmax(axis=1)]
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Probability of each class for each row.
@@ -308,8 +307,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
 
         def outputs(squares: Floats, _: int) -> Floats:
             squares -= squares.min(axis=1, keepdims=True)
-            products: Floats = _gaussian(squares / self.n_features_in_, sigma) @ self.dual_coef_
-            return products
+            return _gaussian(squares / self.n_features_in_, sigma) @ self.dual_coef_
 
         scaled = self.scale_.transform(queries)
         chunks = pairwise_distances_chunked(scaled, self.centers_, reduce_func=outputs, metric="sqeuclidean")
@@ -408,5 +406,4 @@ def _ridge(H: Floats, h: Floats, alphas: Floats) -> Floats:
     """(H + lambda I)^-1 h for all lambdas, (n_centers, n_alphas), from one eigendecomposition of H."""
     s, V = np.linalg.eigh(H)
     shifted = np.maximum(s, 0.0)[:, np.newaxis] + alphas  # eigenvalues are negative by rounding only
-    coefficients: Floats = V @ ((V.T @ h)[:, np.newaxis] / shifted)
-    return coefficients
+    return V @ ((V.T @ h)[:, np.newaxis] / shifted)

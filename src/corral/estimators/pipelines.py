@@ -106,8 +106,7 @@ def explain(
       closest:  row ...
     """
     last = _require(estimator, "explain")
-    explanation: Explanation = last.explain(rows_of_last_step(estimator, X), against=against, n_rows=n_rows)
-    return explanation
+    return last.explain(rows_of_last_step(estimator, X), against=against, n_rows=n_rows)
 
 
 def describe(estimator: Any) -> Description:
@@ -135,8 +134,7 @@ def describe(estimator: Any) -> Description:
     4: x0 ...
     5: x0 ...
     """
-    description: Description = _require(estimator, "describe").describe()
-    return description
+    return _require(estimator, "describe").describe()
 
 
 def _require(estimator: Any, name: str) -> Any:

@@ -148,8 +148,7 @@ class HeldOut:
     @property
     def labels(self) -> NDArray[Any]:
         """The most probable class of each row."""
-        labels: NDArray[Any] = self.classes[self.proba.argmax(axis=1)]
-        return labels
+        return self.classes[self.proba.argmax(axis=1)]
 
     def most_frequent_share(self) -> float:
         """Share of the rows that are of their most frequent class."""
@@ -191,8 +190,7 @@ class HeldOut:
 
     def confusion(self) -> Integers:
         """Numbers of rows (n_classes, n_classes) by their class and the label that they get."""
-        counts: Integers = confusion_matrix(self.truth, self.labels, labels=self.classes)
-        return counts
+        return confusion_matrix(self.truth, self.labels, labels=self.classes)
 
     def reliability(self) -> list[Reliability]:
         """How often labels are right, for each interval of their probability that has rows."""

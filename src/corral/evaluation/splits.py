@@ -14,6 +14,7 @@ from corral.array_types import Integers
 from corral.data.duplicates import copies_and_units, number_copies
 from corral.data.splits import held_out_groups
 from corral.estimators.encoding import encoded
+from corral.sentences import counted
 
 # So many values, most of them in one row only, are measurements.
 _MANY = 20
@@ -21,17 +22,13 @@ _MANY = 20
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Which rows of a table are held out together.
+    """Which rows of a table are held out together."""
 
-    Attributes
-    ----------
-    copies : (n_rows,) numbers that copies of a row, and only they, share; they count as one row, but for
-        those in groups that stay apart.
-    groups : (n_rows,) numbers that rows of a group share, and groups that share most of their rows; None if
-        rows have no groups.
-    """
-
+    # (n_rows,) numbers that copies of a row, and only they, share; they count as one row, but for those in
+    # groups that stay apart
     copies: Integers
+    # (n_rows,) numbers that rows of a group share, and groups that share most of their rows; None if rows
+    # have no groups
     groups: Integers | None = None
 
     @property
@@ -97,7 +94,7 @@ def _check_sizes(y: NDArray[Any], units: Units, needed: int, if_few_rows: str) -
         return
     label = np.unique(y).tolist()[counts.index(least)]
     n_rows, advice = int((y == label).sum()), ""
-    what = f"{least} {'row' if units.groups is None else 'group'}{'s' * (least > 1)}"
+    what = counted(least, "row" if units.groups is None else "group")
     if units.groups is None:
         what += f" ({n_rows} with copies)" if n_rows > least else ""
         advice = if_few_rows and f"; {if_few_rows}"

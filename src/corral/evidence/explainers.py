@@ -13,7 +13,6 @@ from corral import kernels
 from corral.array_types import Bools, Floats, Integers
 from corral.conformal.typicality import Estimates
 from corral.data.tiles import ClassRows
-from corral.evidence.shapley import Coalitions
 from corral.model import Examples, LocalModel
 from corral.parallel import Computation, on_threads
 from corral.pool.categories import LevelCounts
@@ -21,6 +20,7 @@ from corral.pool.marginals import beginnings, product_log_densities
 from corral.pool.model import PoolModel
 from corral.rodeo.factors import NO_GROUP, log_factors
 from corral.rodeo.model import FittedModel
+from corral.shapley import Coalitions
 
 # Samples that are looked at together, and terms of kernels that are held at once.
 BLOCK = 256

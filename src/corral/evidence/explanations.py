@@ -12,10 +12,10 @@ from corral.conformal.typicality import Estimates, Judgement
 from corral.evidence.explainers import explainer_of
 from corral.evidence.log_odds import RowEvidence, class_evidence, explanation_coalitions, row_evidence
 from corral.evidence.novelty import median_parts, unlikeness
-from corral.evidence.shapley import Coalitions
 from corral.evidence.support import Support, conditionals_and_support
 from corral.model import LocalModel
 from corral.parallel import Computation
+from corral.shapley import Coalitions
 
 # Sets of variables, times the variables, that are kept for further explanations. Each class of a member that
 # has a covariance keeps as many numbers.
@@ -73,17 +73,11 @@ def evidence_of_classes(model: LocalModel, computation: Computation) -> Floats:
 
 @dataclass(eq=False)
 class _ModelEvidence:
-    """What depends on a model alone, computed when it is first needed.
+    """What depends on a model alone, computed when it is first needed."""
 
-    Attributes
-    ----------
-    class_evidence : (n_classes, n_features)
-    coalitions : sets of variables of explanations, if they are not too large.
-    medians : by class (n_features,) medians of contributions to the likenesses of its rows.
-    """
-
-    class_evidence: Floats | None = None
-    coalitions: Coalitions | None = None
+    class_evidence: Floats | None = None  # (n_classes, n_features)
+    coalitions: Coalitions | None = None  # sets of variables of explanations, if they are not too large
+    # by class (n_features,) medians of contributions to the likenesses of its rows
     medians: dict[int, Floats] = field(default_factory=dict)
 
 

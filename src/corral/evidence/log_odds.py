@@ -9,10 +9,10 @@ import numpy as np
 
 from corral.array_types import Bools, Floats, Integers
 from corral.evidence.explainers import Explainer, explainer_of
-from corral.evidence.shapley import Coalitions
 from corral.model import Examples, LocalModel
 from corral.parallel import Computation
 from corral.posterior import log_odds
+from corral.shapley import Coalitions
 
 # Log densities of sets of variables that are held at once.
 _MOST_VALUES = 8_000_000
@@ -22,19 +22,12 @@ _ROWS_TOGETHER = 200
 
 
 class RowEvidence(NamedTuple):
-    """What adds up to the log odds of labels over their rivals, and to a likeness.
+    """What adds up to the log odds of labels over their rivals, and to a likeness."""
 
-    Attributes
-    ----------
-    base : (n_samples,) log odds before anything is known of a sample.
-    evidence : (n_samples, n_features) contributions of the variables; 0 for gaps.
-    error : (n_samples, n_features) their standard errors; 0 where they are exact.
-    likeness : (n_samples, n_features) contributions to the likeness in a class; 0 where that is infinite.
-    """
-
-    base: Floats
-    evidence: Floats
-    error: Floats
+    base: Floats  # (n_samples,) log odds before anything is known of a sample
+    evidence: Floats  # (n_samples, n_features) contributions of the variables; 0 for gaps
+    error: Floats  # (n_samples, n_features) their standard errors; 0 where they are exact
+    # (n_samples, n_features) contributions to the likeness in a class; 0 where that is infinite
     likeness: Floats
 
 

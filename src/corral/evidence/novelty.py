@@ -27,9 +27,9 @@ from corral.conformal.typicality import Judgement
 from corral.data.weights import lower_median
 from corral.evidence.explainers import explainer_of
 from corral.evidence.log_odds import blocks_of_samples, likeness_parts
-from corral.evidence.shapley import Coalitions
 from corral.model import LocalModel
 from corral.parallel import Computation
+from corral.shapley import Coalitions
 
 
 def unlikeness(model: LocalModel, X: Floats, parts: Floats, medians: Floats, judgement: Judgement) -> Floats:

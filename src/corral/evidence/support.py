@@ -21,22 +21,16 @@ _MOST_ROWS = 1000
 
 
 class Support(NamedTuple):
-    """The training rows that the densities of labels rest on.
+    """The training rows that the densities of labels rest on."""
 
-    Attributes
-    ----------
-    rows : (n_samples, n_listed) numbers of the label's rows with the largest shares, -1 where it has fewer.
-    shares : (n_samples, n_listed) their shares.
-    stands_for : (n_samples, n_listed) how many training rows each of them stands for, 0 where it has fewer.
-    effective_rows : (n_samples,) 1 over the sum of squares: so many rows of equal shares carry as much.
-    group_share : (n_samples,) the largest share that the rows of one group have together.
-    """
-
+    # (n_samples, n_listed) numbers of the label's rows with the largest shares, -1 where it has fewer
     rows: Integers
-    shares: Floats
+    shares: Floats  # (n_samples, n_listed) their shares
+    # (n_samples, n_listed) how many training rows each of them stands for, 0 where it has fewer
     stands_for: Integers
+    # (n_samples,) 1 over the sum of squares: so many rows of equal shares carry as much
     effective_rows: Floats
-    group_share: Floats
+    group_share: Floats  # (n_samples,) the largest share that the rows of one group have together
 
 
 def conditionals_and_support(

@@ -54,45 +54,32 @@ class Contrast:
     Arrays have the shape (n_classes, n_features) unless another one is given. Where nothing can be said, as
     of a class of one or two rows or of a constant column, p-values are 1, effects are 0 and the direction is
     empty.
-
-    Attributes
-    ----------
-    markers : which variables mark the class: significant at the level and not negligible.
-    pvalue : p-values, adjusted for the number of variables of the class.
-    statistic : the same before adjustment as normal quantiles, with the sign of the effect.
-    effect : from -1 to 1, what `direction` says: `location`, `spread` or the size of another difference.
-    location : Cliff's delta, P(class > background) - P(class < background).
-    spread : the counterpart for spread; negative where the class is narrow.
-    size : largest of all differences whatever its direction, in the units of Cliff's delta without ties. This
-        is compared with `min_effect`; where there is no background, sizes between classes are as well.
-    direction : "high", "low", "narrow" (also of a class that lies between the others), "wide", "shape" (such
-        as two modes) or "": the word of the largest effect that medians and quartiles do not contradict.
-    background : whether the class belongs to the background of the variable; nowhere if it has none.
-    typical, background_typical : medians of the class and of the rows that it is compared with.
-    quartiles, background_quartiles : (2, n_classes, n_features) lower and upper quartiles, likewise.
-    value : the value whose share in the class exceeds that in the background by most; it says more than a
-        direction where there are few values.
-    share, background_share : these two shares.
-    n_values : (n_features,) number of distinct values.
     """
 
-    markers: Bools
-    pvalue: Floats
-    statistic: Floats
+    markers: Bools  # which variables mark the class: significant at the level and not negligible
+    pvalue: Floats  # p-values, adjusted for the number of variables of the class
+    statistic: Floats  # the same before adjustment as normal quantiles, with the sign of the effect
+    # from -1 to 1, the size of what `direction` says: Cliff's delta, P(class > background) - P(class <
+    # background); its counterpart for spread, negative where the class is narrow; or the size of another
+    # difference
     effect: Floats
-    location: Floats
-    spread: Floats
-    size: Floats
+    # "high", "low", "narrow" (also of a class that lies between the others), "wide", "shape" (such as two
+    # modes) or "": the word of the largest effect that medians and quartiles do not contradict
     direction: NDArray[np.str_]
-    background: Bools
+    background: Bools  # whether the class belongs to the background of the variable; nowhere if it has none
+    # typical, background_typical: medians of the class and of the rows that it is compared with
     typical: Floats
     background_typical: Floats
+    # quartiles, background_quartiles: (2, n_classes, n_features) lower and upper quartiles, likewise
     quartiles: Floats
     background_quartiles: Floats
+    # the value whose share in the class exceeds that in the background by most; it says more than a direction
+    # where there are few values
     value: Floats
+    # share, background_share: these two shares
     share: Floats
     background_share: Floats
-    n_values: Integers
+    n_values: Integers  # (n_features,) number of distinct values
 
     def validate(self) -> None:
         """Refuse arrays of other shapes, and numbers that are not finite; a class without rows has NaN."""
@@ -254,9 +241,6 @@ def _compare(table: ValueCounts, level: float, min_effect: float) -> Contrast:
         pvalue=np.where(defined, np.exp(log_p), 1.0).T,
         statistic=np.where(effect < 0, quantile, -quantile).T,
         effect=np.where(defined, effect, 0.0).T,
-        location=np.where(defined, location, 0.0).T,
-        spread=np.where(defined, np.clip(effects[1], -1.0, 1.0), 0.0).T,
-        size=np.where(defined, size, 0.0).T,
         direction=np.where(defined, direction, "").T,
         background=background.T,
         typical=own_quantiles[1].T,

@@ -59,18 +59,13 @@ _ROUNDING = 1e-20
 
 
 class Clusters(NamedTuple):
-    """Groups of samples, in each variable.
+    """Groups of samples, in each variable."""
 
-    Attributes
-    ----------
-    counts : (..., n_groups) rows of each group that have a value; no groups where each row stands alone.
-    variance : (...) variance of the mean of a sample if all rows of a group agreed, in variances of a row.
-    error : (...) the term of the sample in the denominator of the degrees of freedom.
-    """
-
+    # (..., n_groups) rows of each group that have a value; no groups where each row stands alone
     counts: Integers
+    # (...) variance of the mean of a sample if all rows of a group agreed, in variances of a row
     variance: Floats
-    error: Floats
+    error: Floats  # (...) the term of the sample in the denominator of the degrees of freedom
 
     def take(self, *index: Integers) -> Clusters:
         """Pick samples by their numbers along the leading axes."""

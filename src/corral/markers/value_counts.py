@@ -23,21 +23,14 @@ _MIN_ROWS = 3
 
 
 class ValueCounts(NamedTuple):
-    """How often each class has each value of several variables.
+    """How often each class has each value of several variables."""
 
-    Attributes
-    ----------
-    counts : (n_variables, n_classes, n_cells) effective numbers of rows; a cell is a value, or neighbouring
-        ones where a variable has too many, and cells of no rows may follow.
-    values : (n_variables, n_cells) a value of each cell.
-    n_values : (n_variables,) distinct values, before any were put into one cell.
-    clusters : the groups of each class (n_variables, n_classes); none where each row stands alone.
-    """
-
+    # (n_variables, n_classes, n_cells) effective numbers of rows; a cell is a value, or neighbouring ones
+    # where a variable has too many, and cells of no rows may follow
     counts: Floats
-    values: Floats
-    n_values: Integers
-    clusters: Clusters
+    values: Floats  # (n_variables, n_cells) a value of each cell
+    n_values: Integers  # (n_variables,) distinct values, before any were put into one cell
+    clusters: Clusters  # the groups of each class (n_variables, n_classes); none where each row stands alone
 
     @property
     def active(self) -> Bools:

@@ -52,47 +52,38 @@ _USUAL = (0.6, 3.4)
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Losses of the same rows at several sizes, all rows first.
+    """Losses of the same rows at several sizes, all rows first."""
 
-    Attributes
-    ----------
-    times, n_rows : (n_sizes,) fractions of the rows that are read, and how many these are.
-    codes, weights : (n_points,) right classes, and weights that sum to 1, in each class to its prior.
-    units : (n_points,) numbers of units; points of one are predicted without each other, and not independent.
-    proba : (n_sizes, n_points, n_classes) probabilities by leave-one-out.
-    """
-
+    # times, n_rows: (n_sizes,) fractions of the rows that are read, and how many these are
     times: Floats
     n_rows: int
+    # codes, weights: (n_points,) right classes, and weights that sum to 1, in each class to its prior
     codes: Integers
     weights: Floats
+    # (n_points,) numbers of units; points of one are predicted without each other, and not independent
     units: Integers
-    proba: Floats
+    proba: Floats  # (n_sizes, n_points, n_classes) probabilities by leave-one-out
 
     @property
     def errors(self) -> Floats:
         """(n_sizes, n_points) 1 where the label is wrong."""
-        errors: Floats = (self.proba.argmax(axis=2) != self.codes).astype(np.float64)
-        return errors
+        return (self.proba.argmax(axis=2) != self.codes).astype(np.float64)
 
     @property
     def log_losses(self) -> Floats:
         """(n_sizes, n_points) minus the logarithms of the right classes' probabilities."""
         right = self.proba[:, np.arange(self.codes.size), self.codes]
-        log_losses: Floats = -np.log(np.maximum(right, np.finfo(np.float64).tiny))
-        return log_losses
+        return -np.log(np.maximum(right, np.finfo(np.float64).tiny))
 
     @property
     def accuracies(self) -> Floats:
         """(n_sizes,) accuracies."""
-        accuracies: Floats = 1.0 - self.errors @ self.weights
-        return accuracies
+        return 1.0 - self.errors @ self.weights
 
     @property
     def mean_log_losses(self) -> Floats:
         """(n_sizes,) log losses."""
-        means: Floats = self.log_losses @ self.weights
-        return means
+        return self.log_losses @ self.weights
 
     @property
     def recalls(self) -> Floats:
@@ -107,8 +98,7 @@ class Curve:
     @property
     def rows(self) -> Integers:
         """(n_sizes,) rows by which each row was predicted, and itself."""
-        rows: Integers = np.rint(self.times * self.n_rows).astype(np.int64)
-        return rows
+        return np.rint(self.times * self.n_rows).astype(np.int64)
 
     def accuracy_law(self) -> PowerLaw:
         """How the share of errors falls: part of it is counted, part expected from calibrated probabilities.
@@ -137,8 +127,7 @@ class Curve:
     def _surplus(self) -> Floats:
         """(n_points,) by how much the log loss with all rows exceeds that of the classes' shares."""
         shares = np.maximum(self._prior[self.codes], np.finfo(np.float64).tiny)
-        surplus: Floats = self.log_losses[0] + np.log(shares)
-        return surplus
+        return self.log_losses[0] + np.log(shares)
 
     @property
     def _ignorance(self) -> float:

@@ -23,18 +23,13 @@ EXTRA_ROWS = 2.0
 
 
 class LevelKernels(NamedTuple):
-    """Kernels of a class in the variables with categories.
+    """Kernels of a class in the variables with categories."""
 
-    Attributes
-    ----------
-    columns : (n_columns,) which they are.
-    log_shares : for each of them (n_categories,) logarithms of the frequencies in the class.
-    precision : (n_columns,) inverse squared bandwidths where the common one is 1, or None if rows are shrunk
-        towards the frequencies.
-    """
-
-    columns: Integers
+    columns: Integers  # (n_columns,) which they are
+    # for each of them (n_categories,) logarithms of the frequencies in the class
     log_shares: Sequence[Floats]
+    # (n_columns,) inverse squared bandwidths where the common one is 1, or None if rows are shrunk towards
+    # the frequencies
     precision: Floats | None
 
     def validate(self) -> None:
@@ -174,8 +169,7 @@ def _shrunk_shares(counts: Floats, totals: Floats, n_levels: int) -> Floats:
     `counts` (n_classes, n_some) are those of some categories, and `totals` those of all together.
     """
     pooled = (counts.sum(axis=0) + 1.0 / n_levels) / (totals.sum(axis=0) + 1.0)
-    shares: Floats = (counts + EXTRA_ROWS * pooled) / (totals + EXTRA_ROWS)
-    return shares
+    return (counts + EXTRA_ROWS * pooled) / (totals + EXTRA_ROWS)
 
 
 def _sums(cell: Integers, values: Floats, n_classes: int, n: int) -> Floats:

@@ -84,26 +84,17 @@ class Centroids:
 
     A row can be written as a centroid of itself, so that rows and the centroids of several parts of them are
     averaged in the same way.
-
-    Attributes
-    ----------
-    means : (n_cells, n_features) by scale.
-    weights : (n_cells,) sums of the weights of the rows, 0 for a cell without rows.
-    counts : (n_cells,) numbers of rows.
-    scatter : (n_features, n_features) by scale: sums over all rows of weighted products of the differences
-        from their means.
-    distances : (n_cells,) squared distance of the nearest row, inf for a cell without rows.
-    numbers : (n_cells,) position of the nearest row in the table, -1 for a cell without rows.
-    X : (n_cells, n_features) the nearest row.
     """
 
-    means: Mapping[ScaleKind, Floats]
-    weights: Floats
-    counts: Integers
+    means: Mapping[ScaleKind, Floats]  # (n_cells, n_features) by scale
+    weights: Floats  # (n_cells,) sums of the weights of the rows, 0 for a cell without rows
+    counts: Integers  # (n_cells,) numbers of rows
+    # (n_features, n_features) by scale: sums over all rows of weighted products of the differences from their
+    # means
     scatter: Mapping[ScaleKind, Floats]
-    distances: Floats
-    numbers: Integers
-    X: Floats
+    distances: Floats  # (n_cells,) squared distance of the nearest row, inf for a cell without rows
+    numbers: Integers  # (n_cells,) position of the nearest row in the table, -1 for a cell without rows
+    X: Floats  # (n_cells, n_features) the nearest row
 
     @classmethod
     def merge(cls, parts: Sequence[Centroids]) -> Centroids:
@@ -145,24 +136,16 @@ class Centroids:
 
     def spread(self, kind: ScaleKind) -> Floats:
         """Covariance (n_features, n_features) of the rows around their means, on one of the scales."""
-        spread: Floats = self.scatter[kind] / self.weights.sum()
-        return spread
+        return self.scatter[kind] / self.weights.sum()
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The division of a class by k-means: each row belongs to the nearest of the centres.
+    """The division of a class by k-means: each row belongs to the nearest of the centres."""
 
-    Attributes
-    ----------
-    scales : on which rows are averaged; distances are those on `_COMPARED`.
-    importance : (n_features,) weights of squared differences.
-    centers : (n_cells, n_used) in the variables that have any importance, times its roots.
-    """
-
-    scales: Mapping[ScaleKind, Scale]
-    importance: Floats
-    centers: Floats
+    scales: Mapping[ScaleKind, Scale]  # on which rows are averaged; distances are those on `_COMPARED`
+    importance: Floats  # (n_features,) weights of squared differences
+    centers: Floats  # (n_cells, n_used) in the variables that have any importance, times its roots
 
     @classmethod
     def learn(
@@ -225,8 +208,7 @@ def nearest(x: Floats, centers: Floats) -> Integers:
 def _coordinates(x: Floats, importance: Floats) -> Floats:
     """Coordinates (n_rows, n_used) in which distances are Euclidean."""
     used = importance > 0.0
-    coordinates: Floats = x[:, used] * np.sqrt(importance[used])
-    return coordinates
+    return x[:, used] * np.sqrt(importance[used])
 
 
 def _sums(x: Floats, weights: Floats, cells: Integers, n_cells: int) -> Floats:
@@ -239,22 +221,14 @@ def _sums(x: Floats, weights: Floats, cells: Integers, n_cells: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class CompressionPlan:
-    """What is learnt from a sample, before the other rows are read.
+    """What is learnt from a sample, before the other rows are read."""
 
-    Attributes
-    ----------
-    sample : rows of all classes on the scales of all members.
-    found : the result of the search.
-    members : for each of `found.kept` the densities of the classes, without rows.
-    cells : of the compressed classes, by class number.
-    points : which rows of the sample calibrate the pool.
-    """
-
-    sample: RowsInUnits
-    found: Search
+    sample: RowsInUnits  # rows of all classes on the scales of all members
+    found: Search  # the result of the search
+    # for each of `found.kept` the densities of the classes, without rows
     members: Sequence[Sequence[Mixture]]
-    cells: Mapping[int, Cells]
-    points: Integers
+    cells: Mapping[int, Cells]  # of the compressed classes, by class number
+    points: Integers  # which rows of the sample calibrate the pool
 
     @classmethod
     def learn(
@@ -304,8 +278,7 @@ class CompressionPlan:
     @property
     def held_out(self) -> Integers:
         """Which rows of the sample are in no cell: calibration points of compressed classes."""
-        held_out: Integers = self.points[self.is_compressed[self.points]]
-        return held_out
+        return self.points[self.is_compressed[self.points]]
 
     def build(
         self, centroids: Mapping[int, Centroids], n_rows: int

@@ -30,22 +30,13 @@ Folds = Mapping[tuple[int, int], Sequence[Fold]]
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """Leave-one-out results of one kind of member.
+    """Leave-one-out results of one kind of member."""
 
-    Attributes
-    ----------
-    kind : the way it is made.
-    tried : (n_bandwidths, n_points, n_classes) finite log densities with each bandwidth.
-    log_powers : (n_bandwidths,) logarithms of inverse temperatures.
-    losses : (n_bandwidths, n_points) log losses at these temperatures.
-    best : which bandwidth is taken.
-    """
-
-    kind: AnyKind
-    tried: Floats
-    log_powers: Floats
-    losses: Floats
-    best: int
+    kind: AnyKind  # the way it is made
+    tried: Floats  # (n_bandwidths, n_points, n_classes) finite log densities with each bandwidth
+    log_powers: Floats  # (n_bandwidths,) logarithms of inverse temperatures
+    losses: Floats  # (n_bandwidths, n_points) log losses at these temperatures
+    best: int  # which bandwidth is taken
 
     @classmethod
     def calibrate(cls, kind: AnyKind, tried: Floats, plan: FoldPlan) -> Candidate:
@@ -86,8 +77,7 @@ class Candidate:
     @property
     def log_density(self) -> Floats:
         """Log densities (n_points, n_classes)."""
-        log_density: Floats = self.tried[self.best]
-        return log_density
+        return self.tried[self.best]
 
     @property
     def log_power(self) -> float:

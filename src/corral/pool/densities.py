@@ -36,8 +36,9 @@ from corral.array_types import (
 from corral.data.tiles import TINY, ClassRows, tile_density
 from corral.data.weights import weights_or_ones
 from corral.pool.exponents import KernelRows
-from corral.pool.marginals import SetDensity, VariableSets, mixture_marginals
+from corral.pool.marginals import SetDensity, mixture_marginals
 from corral.pool.transforms import ClassTransform
+from corral.shapley import Coalitions
 
 # Terms of kernels that are held at once.
 _BLOCK_OF_TERMS = 1_000_000
@@ -115,7 +116,7 @@ class MemberDensity(ABC):
             conditional[has, j] = log_density[has] - self.log_density(without[has])
         return conditional, self.shares(scaled)
 
-    def marginals(self, sets: VariableSets, units: Integers) -> SetDensity:
+    def marginals(self, sets: Coalitions, units: Integers) -> SetDensity:
         """Densities of sets of variables, all others integrated out; `units` (n_rows,) are those of the rows.
 
         By default one evaluation for each set, with no row left out.
@@ -134,23 +135,14 @@ class Mixture(MemberDensity):
 
     A class whose rows are complete and numeric has a fast path for samples that are, too. It is chosen by
     `kernel_rows`, once for each class.
-
-    Attributes
-    ----------
-    rows : (n_rows, n_features) all rows of the class, scaled; none if nothing is known of the class.
-    weights : (n_rows,) or None if all rows count alike.
-    transform : the coordinates.
-    bandwidth : of the kernels.
-    shrinkage : by which factor differences of rows from the mean are multiplied to become centers.
-    averaged : whether rows are averages of many rows.
     """
 
-    rows: Floats
-    weights: Floats | None
-    transform: ClassTransform
-    bandwidth: float
-    shrinkage: float
-    averaged: bool = False
+    rows: Floats  # (n_rows, n_features) all rows of the class, scaled; none if nothing is known of the class
+    weights: Floats | None  # (n_rows,) or None if all rows count alike
+    transform: ClassTransform  # the coordinates
+    bandwidth: float  # of the kernels
+    shrinkage: float  # by which factor differences of rows from the mean are multiplied to become centers
+    averaged: bool = False  # whether rows are averages of many rows
 
     def validate(self) -> None:
         """Refuse what no fit could have learnt."""
@@ -245,8 +237,7 @@ class Mixture(MemberDensity):
 
         The transform keeps them, and so does a normal density.
         """
-        log_density: Floats = self._all_rows.log_densities(scaled, *self._kernel, units, unit_of_x)[0]
-        return log_density
+        return self._all_rows.log_densities(scaled, *self._kernel, units, unit_of_x)[0]
 
     @property
     def _kernel(self) -> tuple[Floats, Floats]:
@@ -338,7 +329,7 @@ class Mixture(MemberDensity):
         conditional[:, transform.variables] = ratio - apart + 0.5 * np.log(precision) - kernels.LOG_ROOT
         return conditional, by_weight if self.is_normal else softmax(-relative, axis=1)
 
-    def marginals(self, sets: VariableSets, units: Integers) -> SetDensity:
+    def marginals(self, sets: Coalitions, units: Integers) -> SetDensity:
         """See `MemberDensity`; one walk over the variables serves all sets."""
         return mixture_marginals(self, sets, units)
 
@@ -355,5 +346,4 @@ def _relative_squares(z: Floats, c: Floats, nearest: Integers) -> Floats:
 def _log_sums(exponents: Floats) -> Floats:
     """Logarithms (n_samples,) of the sums of exp(-exponents)."""
     least = exponents.min(axis=1)
-    log_sums: Floats = np.log(np.exp(least[:, np.newaxis] - exponents).sum(axis=1)) - least
-    return log_sums
+    return np.log(np.exp(least[:, np.newaxis] - exponents).sum(axis=1)) - least

@@ -42,41 +42,27 @@ NO_UNIT = -1
 
 
 class Pairs(NamedTuple):
-    """What the exponents of samples and rows are made of, whatever the bandwidth.
+    """What the exponents of samples and rows are made of, whatever the bandwidth."""
 
-    Attributes
-    ----------
-    squares, has : (n_samples, n_parts) squared lengths of samples, and numbers of coordinates that they have,
-        over the variables that no row misses, then for each of the others alone.
-    alone : (n_samples, n_parts) exponents for rows without a value.
-    rows_have : (n_parts, n_rows) 1 where a row has a value.
-    xc, cc : (n_samples, n_rows) products, and squared lengths of rows, over the variables that both have.
-    log_norm : (n_samples,) logarithms of what divides the mean of the kernels.
-    """
-
+    # squares, has: (n_samples, n_parts) squared lengths of samples, and numbers of coordinates that they
+    # have, over the variables that no row misses, then for each of the others alone
     squares: Floats
     has: Floats
-    alone: Floats
-    rows_have: Floats
+    alone: Floats  # (n_samples, n_parts) exponents for rows without a value
+    rows_have: Floats  # (n_parts, n_rows) 1 where a row has a value
+    # xc, cc: (n_samples, n_rows) products, and squared lengths of rows, over the variables that both have
     xc: Floats
     cc: Floats
-    log_norm: Floats
+    log_norm: Floats  # (n_samples,) logarithms of what divides the mean of the kernels
 
 
 @dataclass(frozen=True, eq=False)
 class KernelRows:
-    """Rows of a class that have kernels.
+    """Rows of a class that have kernels."""
 
-    Attributes
-    ----------
-    transform : of the class.
-    rows : (n_rows, n_features) scaled.
-    weights : (n_rows,)
-    """
-
-    transform: ClassTransform
-    rows: Floats
-    weights: Floats
+    transform: ClassTransform  # of the class
+    rows: Floats  # (n_rows, n_features) scaled
+    weights: Floats  # (n_rows,)
 
     @cached_property
     def complete(self) -> bool:
@@ -102,8 +88,7 @@ class KernelRows:
     @cached_property
     def _lengths(self) -> Floats:
         """(n_rows,) squared lengths of the coordinates."""
-        lengths: Floats = np.vecdot(self._coordinates, self._coordinates)
-        return lengths
+        return np.vecdot(self._coordinates, self._coordinates)
 
     @cached_property
     def _values(self) -> Floats:
@@ -260,8 +245,7 @@ class KernelRows:
             log_mean,
         )
         log_norm = c.shape[1] * (np.log(bandwidths) + kernels.LOG_ROOT) - self.transform.log_determinant
-        log_density: Floats = log_mean - log_norm[:, np.newaxis]
-        return log_density
+        return log_mean - log_norm[:, np.newaxis]
 
     def terms(
         self, x: Floats, bandwidth: float, shrinkage: float, log_shares: Floats | None = None

@@ -18,24 +18,15 @@ N_FOLDS = 5
 
 @dataclass(frozen=True, eq=False)
 class FoldPlan:
-    """Rows that are predicted without themselves, the folds that members are learnt without, and labels.
+    """Rows that are predicted without themselves, the folds that members are learnt without, and labels."""
 
-    Attributes
-    ----------
-    data : the rows of the search.
-    points : (n_points,) which of them are predicted from all others, once for each division.
-    divisions : (n_divisions, n_rows) the fold of each row; duplicates of a row have the same.
-    prior : (n_classes,)
-    lapse : share of probabilities given to the prior.
-    weights : (n_points,) by which temperatures and member weights are fitted. They sum to 1, in each class to
-        its prior; 0 for a point whose class has no row of another unit, and for those of `without`.
-    """
-
-    data: LabelledRows
-    points: Integers
-    divisions: Integers
-    prior: Floats
-    lapse: float
+    data: LabelledRows  # the rows of the search
+    points: Integers  # (n_points,) which of them are predicted from all others, once for each division
+    divisions: Integers  # (n_divisions, n_rows) the fold of each row; duplicates of a row have the same
+    prior: Floats  # (n_classes,)
+    lapse: float  # share of probabilities given to the prior
+    # (n_points,) by which temperatures and member weights are fitted. They sum to 1, in each class to its
+    # prior; 0 for a point whose class has no row of another unit, and for those of `without`.
     weights: Floats
 
     @classmethod
@@ -110,8 +101,7 @@ class FoldPlan:
     @property
     def rows(self) -> Integers:
         """The points, each of them once."""
-        once: Integers = self.points[self.division == 0]
-        return once
+        return self.points[self.division == 0]
 
     def log_loss(self, log_proba: Floats) -> float:
         """Weighted mean log loss of log probabilities (n_points, n_classes)."""
@@ -127,11 +117,9 @@ def weights_by_prior(data: LabelledRows, points: Integers, prior: Floats) -> Flo
     """Weights (n_points,) of points, those of each class together its prior; nothing for one without any."""
     codes, weights = data.codes[points], data.all_weights[points]
     of_class = np.maximum(np.bincount(codes, weights, minlength=prior.size), 1e-300)
-    shares: Floats = weights / of_class[codes] * prior[codes]
-    return shares
+    return weights / of_class[codes] * prior[codes]
 
 
 def _normalized(weights: Floats) -> Floats:
     """Weights that sum to 1; all are 0 if only classes without rows have a prior."""
-    normalized: Floats = weights / max(weights.sum(), 1e-300)
-    return normalized
+    return weights / max(weights.sum(), 1e-300)

@@ -131,13 +131,9 @@ class KernelMember(MemberKind[list[ClassTransform]]):
 
 @dataclass(frozen=True)
 class ShrunkKernels(KernelMember):
-    """Kernels on rows that are shrunk towards the mean of their class.
+    """Kernels on rows that are shrunk towards the mean of their class."""
 
-    Attributes
-    ----------
-    bandwidths : that are tried. That of a normal density, which has one kernel for all rows of a class, is 1.
-    """
-
+    # Those that are tried. That of a normal density, which has one kernel for all rows of a class, is 1.
     bandwidths: tuple[float, ...] = (*_BANDWIDTHS, 1.0)
 
     def kernels(self) -> Kernels:
@@ -148,14 +144,9 @@ class ShrunkKernels(KernelMember):
 
 @dataclass(frozen=True)
 class PlainKernels(KernelMember):
-    """Kernels on the rows as they are, with the same bandwidth for all variables.
+    """Kernels on the rows as they are, with the same bandwidth for all variables."""
 
-    Attributes
-    ----------
-    n_finer : how many smaller bandwidths are tried than in small tables.
-    """
-
-    n_finer: int = 0
+    n_finer: int = 0  # how many smaller bandwidths are tried than in small tables
 
     def for_rows(self, n_rows: int, n_columns: int) -> PlainKernels:
         """Let kernels be as fine as so many rows can tell: few columns may hide many small patches."""

@@ -28,47 +28,29 @@ from corral.pool.search import fit_pool, search
 
 
 class PoolSettings(NamedTuple):
-    """What a user decides about a pool.
+    """What a user decides about a pool."""
 
-    Attributes
-    ----------
-    prior : (n_classes,)
-    empirical : whether the prior was estimated from the rows.
-    min_effect : least difference from the background that makes a variable a marker.
-    max_rows : how many kernels a class may have; None for no limit.
-    """
-
-    prior: Floats
-    empirical: bool
-    min_effect: float
-    max_rows: int | None
+    prior: Floats  # (n_classes,)
+    empirical: bool  # whether the prior was estimated from the rows
+    min_effect: float  # least difference from the background that makes a variable a marker
+    max_rows: int | None  # how many kernels a class may have; None for no limit
 
 
 @dataclass(frozen=True, eq=False)
 class LargeTable:
-    """A table with classes of more than `max_rows` rows, wherever its rows lie.
+    """A table with classes of more than `max_rows` rows, wherever its rows lie."""
 
-    Attributes
-    ----------
-    sample : a random sample of each class, in the order in which it was drawn, with the counts of all rows.
-    sizes : (n_classes,) how many rows the classes have altogether.
-    max_rows : how many kernels a class may have.
-    n_rows : how many training rows were given.
-    n : how many rows of equal weight they are worth.
-    n_copies : how many of them are duplicates of others.
-    general : whether values are missing or categories, or rows belong to groups.
-    training : the rows as they were given; None where the model keeps only those that it needs.
-    compress : averages all rows of the compressed classes, by class number.
-    """
-
+    # a random sample of each class, in the order in which it was drawn, with the counts of all rows
     sample: LabelledRows
-    sizes: Integers
-    max_rows: int
-    n_rows: int
-    n: float
-    n_copies: int
-    general: bool
+    sizes: Integers  # (n_classes,) how many rows the classes have altogether
+    max_rows: int  # how many kernels a class may have
+    n_rows: int  # how many training rows were given
+    n: float  # how many rows of equal weight they are worth
+    n_copies: int  # how many of them are duplicates of others
+    general: bool  # whether values are missing or categories, or rows belong to groups
+    # the rows as they were given; None where the model keeps only those that it needs
     training: TrainingRows | None
+    # averages all rows of the compressed classes, by class number
     compress: Callable[[CompressionPlan], Mapping[int, Centroids]]
 
 

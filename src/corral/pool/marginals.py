@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from corral.array_types import Bools, Floats, Integers
 from corral.data.missing import patterns
 from corral.pool.exponents import NO_UNIT
 from corral.pool.transforms import complete
+from corral.shapley import Coalitions, Walk
 
 if TYPE_CHECKING:
     from corral.pool.densities import Mixture
@@ -27,36 +28,6 @@ if TYPE_CHECKING:
 # the frequencies (n_samples, n_columns) that their levels have then, or None, to log densities
 # (n_samples, n_sets).
 SetDensity = Callable[[Floats, Integers, Floats | None], Floats]
-
-
-class SetWalk(Protocol):
-    """Sets of variables in the order in which kernels visit them; see `evidence.shapley.Walk`."""
-
-    @property
-    def depth(self) -> Integers:
-        """(n_steps,) how many variables are there before each step."""
-
-    @property
-    def variable(self) -> Integers:
-        """(n_steps,) the one that is added, its position among those that the density uses."""
-
-    @property
-    def directions(self) -> dict[bytes, tuple[Floats, Floats]]:
-        """What `residual_directions` returns, by a root of the covariance."""
-
-    def spread(self, values: Floats) -> Floats:
-        """Values (n_samples, n_sets) of all sets from those (n_samples, n_steps) of the steps."""
-
-
-class VariableSets(Protocol):
-    """Sets of variables whose densities are wanted; see `evidence.shapley.Coalitions`."""
-
-    @property
-    def members(self) -> Bools:
-        """(n_sets, n_features) which variables are in each set."""
-
-    def walk(self, used: Integers) -> SetWalk:
-        """The sets, projected onto the variables that a density uses."""
 
 
 def beginnings(log_weights: Floats, units: Integers, left_out: Integers) -> Floats:
@@ -73,7 +44,7 @@ def known_only(log_density: Floats, start: Floats) -> Floats:
     return log_density
 
 
-def product_log_densities(walk: SetWalk, start: Floats, T: Floats, unknown: Bools) -> Floats:
+def product_log_densities(walk: Walk, start: Floats, T: Floats, unknown: Bools) -> Floats:
     """Log densities (n_samples, n_sets) of products; see `kernels.walk_products`."""
     n, d = start.shape[1], T.shape[1]
     out = np.empty((len(start), walk.depth.size))
@@ -97,7 +68,7 @@ def product_log_densities(walk: SetWalk, start: Floats, T: Floats, unknown: Bool
     return known_only(walk.spread(out), start)
 
 
-def residual_directions(walk: SetWalk, G: Floats, unknown: Bools) -> tuple[Floats, Floats]:
+def residual_directions(walk: Walk, G: Floats, unknown: Bools) -> tuple[Floats, Floats]:
     """Directions in which each step of a walk adds a coordinate: its variable's residual given those before.
 
     The covariance of the variables is G G^T. Gram and Schmidt's orthogonalisation, twice, of the rows of G
@@ -139,7 +110,7 @@ class NormalKernels:
     walk : over its variables, those with categories last.
     """
 
-    def __init__(self, mixture: Mixture, walk: SetWalk) -> None:
+    def __init__(self, mixture: Mixture, walk: Walk) -> None:
         transform, kept = mixture.transform, mixture.kernel_rows
         n_numeric, n_used = transform.variables.size, mixture.used.size
         self._walk = walk
@@ -200,7 +171,7 @@ class NormalKernels:
         return out + log_norm
 
 
-def mixture_marginals(mixture: Mixture, sets: VariableSets, units: Integers) -> SetDensity:
+def mixture_marginals(mixture: Mixture, sets: Coalitions, units: Integers) -> SetDensity:
     """Densities of sets of variables in a class whose rows have units (n_rows,)."""
     kept, used, transform = mixture.kernel_rows, mixture.used, mixture.transform
     if not len(kept.rows):

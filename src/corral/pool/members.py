@@ -45,18 +45,11 @@ def scales_of(kinds: Sequence[AnyKind]) -> list[ScaleKind]:
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """A classifier's densities of all classes.
+    """A classifier's densities of all classes."""
 
-    Attributes
-    ----------
-    identifier : of its kind.
-    scale : of the rows.
-    classes : the density of each class.
-    """
-
-    identifier: str
-    scale: Scale
-    classes: Sequence[MemberDensity]
+    identifier: str  # of its kind
+    scale: Scale  # of the rows
+    classes: Sequence[MemberDensity]  # the density of each class
 
     def validate(self) -> None:
         """Refuse a kind that there is not."""

@@ -47,17 +47,12 @@ _LEAST_CORRELATED = 0.3
 
 
 class PoolScores(NamedTuple):
-    """What to expect of a pool, from points that had no part in the choices by which they are judged.
+    """What to expect of a pool, from points that had no part in the choices by which they are judged."""
 
-    Attributes
-    ----------
-    accuracy, log_loss : with classes weighing as the priors say.
-    recall : (n_classes,) NaN for classes that have no points.
-    """
-
+    # accuracy, log_loss: with classes weighing as the priors say
     accuracy: float
     log_loss: float
-    recall: Floats
+    recall: Floats  # (n_classes,) NaN for classes that have no points
 
     def validate(self) -> None:
         """Refuse shares that are none."""
@@ -72,18 +67,11 @@ class PoolScores(NamedTuple):
 
 
 class CrossFitted(NamedTuple):
-    """Log densities of training rows that were left out, and whose fold the members did not know.
+    """Log densities of training rows that were left out, and whose fold the members did not know."""
 
-    Attributes
-    ----------
-    points : (n_points,) which rows.
-    log_density : (n_members, n_points, n_classes)
-    log_density_of_pool : (n_points, n_classes) their sum with weights that were fitted to other rows.
-    """
-
-    points: Integers
-    log_density: Floats
-    log_density_of_pool: Floats
+    points: Integers  # (n_points,) which rows
+    log_density: Floats  # (n_members, n_points, n_classes)
+    log_density_of_pool: Floats  # (n_points, n_classes) their sum with weights that were fitted to other rows
 
     def validate(self) -> None:
         """Refuse rows that do not rise, and arrays of other shapes."""
@@ -96,28 +84,16 @@ class CrossFitted(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Members and their weights.
+    """Members and their weights."""
 
-    Attributes
-    ----------
-    members : classifiers by class densities, the heaviest first.
-    weights : (n_members,) of their log densities.
-    temperatures : (n_members,) at which each is calibrated on its own.
-    prior : (n_classes,)
-    lapse : share of probabilities given to the prior.
-    scores : what to expect.
-    table : columns about all members tried.
-    cross_fitted : log densities of training rows.
-    """
-
-    members: Sequence[Member]
-    weights: Floats
-    temperatures: Floats
-    prior: Floats
-    lapse: float
-    scores: PoolScores
-    table: dict[str, Any]
-    cross_fitted: CrossFitted
+    members: Sequence[Member]  # classifiers by class densities, the heaviest first
+    weights: Floats  # (n_members,) of their log densities
+    temperatures: Floats  # (n_members,) at which each is calibrated on its own
+    prior: Floats  # (n_classes,)
+    lapse: float  # share of probabilities given to the prior
+    scores: PoolScores  # what to expect
+    table: dict[str, Any]  # columns about all members tried
+    cross_fitted: CrossFitted  # log densities of training rows
 
     def validate(self) -> None:
         """Refuse weights that are not positive, and numbers of members or classes that differ."""
@@ -146,8 +122,7 @@ class Pool:
 
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
         """Weighted sums (n_samples, n_classes) of the members' log densities."""
-        log_density: Floats = self.weighted_sums(X, self.weights[np.newaxis], computation)[0]
-        return log_density
+        return self.weighted_sums(X, self.weights[np.newaxis], computation)[0]
 
     def weighted_sums(self, X: Floats, weights: Floats, computation: Computation) -> Floats:
         """The same with several sets of weights (n_sets, n_members): (n_sets, n_samples, n_classes)."""
@@ -166,18 +141,11 @@ def weighted_sums(log_densities: Iterable[Floats], weights: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Compression:
-    """What a pool keeps of a table in which some classes have more than `max_rows` rows.
+    """What a pool keeps of a table in which some classes have more than `max_rows` rows."""
 
-    Attributes
-    ----------
-    held_out : rows of compressed classes that are in no cell, by which the pool is calibrated.
-    counts : (n_data,) how many training rows each row of the model's `data` stands for.
-    n_rows : how many training rows were given.
-    """
-
-    held_out: LabelledRows
-    counts: Integers
-    n_rows: int
+    held_out: LabelledRows  # rows of compressed classes that are in no cell, by which the pool is calibrated
+    counts: Integers  # (n_data,) how many training rows each row of the model's `data` stands for
+    n_rows: int  # how many training rows were given
 
     def validate(self) -> None:
         """Refuse rows that stand for nothing."""
@@ -192,16 +160,11 @@ def as_training_rows(rows: LabelledRows) -> TrainingRows:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PoolModel(LocalModel):
-    """A pool of members, each with a density for each class.
+    """A pool of members, each with a density for each class."""
 
-    Attributes
-    ----------
-    pool : members, weights, and what to expect of them.
-    compression : of classes with many rows, if there are any; then `data` has the rows that are nearest to
-        the centres of their cells, with the weights of these, or a subsample.
-    """
-
-    pool: Pool
+    pool: Pool  # members, weights, and what to expect of them
+    # of classes with many rows, if there are any; then `data` has the rows that are nearest to the centres of
+    # their cells, with the weights of these, or a subsample
     compression: Compression | None = None
 
     def validate(self) -> None:
@@ -304,8 +267,7 @@ class PoolModel(LocalModel):
         """How many training rows each row of a class in `data` stands for."""
         if self.compression is None:
             return super().rows_behind(a)
-        counts: Integers = self.compression.counts[self.data.codes == a]
-        return counts
+        return self.compression.counts[self.data.codes == a]
 
     def examples(self, a: int) -> Examples:
         """Rows of a class to look at: of a compressed class, some that are in no cell."""
@@ -334,8 +296,7 @@ class PoolModel(LocalModel):
             shares = np.where(self.pool.refined, 0.0, shares)
         correlated = np.array([member.sees_correlations for member in self.pool.members])
         shares = with_least_share(shares / shares.sum(), correlated, _LEAST_CORRELATED)
-        likeness_weights: Floats = shares / np.array(spreads)
-        return likeness_weights
+        return shares / np.array(spreads)
 
     def estimates(self, X: Floats, computation: Computation, *, bandwidths: bool = False) -> Estimates:
         """Log densities and likenesses (n_samples, n_classes), in the time of one of them."""

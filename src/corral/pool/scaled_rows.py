@@ -27,23 +27,16 @@ def with_ranks(scale_kinds: Iterable[ScaleKind]) -> list[ScaleKind]:
 
 @dataclass(frozen=True, eq=False)
 class RowsInUnits:
-    """Rows on the scales of all kinds, which are learnt from all rows, since they do not look at labels.
+    """Rows on the scales of all kinds, which are learnt from all rows, since they do not look at labels."""
 
-    Attributes
-    ----------
-    data : the rows as they were given.
-    scales : by kind.
-    scaled : (n_rows, n_features) by kind.
-    rank : (n_rows,) their order by content, so that random choices depend on neither the order of rows and
-        columns nor the names of classes.
-    most_variables : how many variables a member may have. It is that of all rows in every fold, so that log
-        densities of rows left out have the level of those of new rows.
-    """
-
-    data: LabelledRows
-    scales: Mapping[ScaleKind, Scale]
-    scaled: dict[ScaleKind, Floats]
+    data: LabelledRows  # the rows as they were given
+    scales: Mapping[ScaleKind, Scale]  # by kind
+    scaled: dict[ScaleKind, Floats]  # (n_rows, n_features) by kind
+    # (n_rows,) their order by content, so that random choices depend on neither the order of rows and columns
+    # nor the names of classes
     rank: Integers
+    # how many variables a member may have. It is that of all rows in every fold, so that log densities of
+    # rows left out have the level of those of new rows.
     most_variables: int
 
     @classmethod

@@ -75,28 +75,16 @@ def fit_pool(
 
 
 class Search(NamedTuple):
-    """What a search has found.
+    """What a search has found."""
 
-    Attributes
-    ----------
-    candidates : all members tried.
-    log_weights : (n_candidates,) logarithms of their weights, -inf for members that are dropped.
-    plan : points and folds.
-    table : columns about all members tried.
-    chosen : (n_chosen,) which rows the search has read.
-    parts : (n_chosen,) in which fifth each row is judged.
-    empirical : whether the prior was estimated from the rows.
-    seed : of the rows by which bandwidths are refined.
-    """
-
-    candidates: Sequence[Candidate]
-    log_weights: Floats
-    plan: FoldPlan
-    table: dict[str, Any]
-    chosen: Integers
-    parts: Integers
-    empirical: bool
-    seed: int
+    candidates: Sequence[Candidate]  # all members tried
+    log_weights: Floats  # (n_candidates,) logarithms of their weights, -inf for members that are dropped
+    plan: FoldPlan  # points and folds
+    table: dict[str, Any]  # columns about all members tried
+    chosen: Integers  # (n_chosen,) which rows the search has read
+    parts: Integers  # (n_chosen,) in which fifth each row is judged
+    empirical: bool  # whether the prior was estimated from the rows
+    seed: int  # of the rows by which bandwidths are refined
 
     @property
     def order(self) -> list[int]:
@@ -117,8 +105,7 @@ class Search(NamedTuple):
     @property
     def points(self) -> Integers:
         """Which rows were left out, one by one."""
-        points: Integers = self.chosen[self.plan.rows]
-        return points
+        return self.chosen[self.plan.rows]
 
 
 def make_pool(found: Search, members: Sequence[Member], points: Integers) -> Pool:

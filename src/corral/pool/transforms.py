@@ -61,24 +61,16 @@ _TINY = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class ClassTransform:
-    """The coordinates of one class, and the density of each variable alone.
+    """The coordinates of one class, and the density of each variable alone."""
 
-    Attributes
-    ----------
-    variables : (n_used,) numeric columns that take part; the others are uniform.
-    mean : (n_used,) what coordinates are relative to.
-    factor : (n_used, n_used) B, or (n_used,) its diagonal.
-    missing_mean, missing_deviation : (n_used,) of the variables in the class, as coordinates: along a
-        diagonal, the density of a value that a row misses.
-    categories : variables with categories.
-    """
-
-    variables: Integers
-    mean: Floats
-    factor: Floats
+    variables: Integers  # (n_used,) numeric columns that take part; the others are uniform
+    mean: Floats  # (n_used,) what coordinates are relative to
+    factor: Floats  # (n_used, n_used) B, or (n_used,) its diagonal
+    # missing_mean, missing_deviation: (n_used,) of the variables in the class, as coordinates: along a
+    # diagonal, the density of a value that a row misses
     missing_mean: Floats
     missing_deviation: Floats
-    categories: LevelKernels
+    categories: LevelKernels  # variables with categories
 
     def validate(self) -> None:
         """Refuse what no fit could have learnt."""
@@ -153,8 +145,7 @@ class ClassTransform:
         """
         if self.is_diagonal:
             return centered * self.factor
-        coordinates: Floats = np.vecdot(centered[:, np.newaxis], np.ascontiguousarray(self.factor.T))
-        return coordinates
+        return np.vecdot(centered[:, np.newaxis], np.ascontiguousarray(self.factor.T))
 
     def missing_exponents(self, z: Floats) -> Floats:
         """Exponents (n_rows, n_used) of coordinates along a diagonal for a row that misses the variable.
@@ -162,8 +153,7 @@ class ClassTransform:
         They are those of a normal density with the mean and deviation of the class, but for its constant.
         """
         deviation = self.missing_deviation
-        exponents: Floats = 0.5 * ((z - self.missing_mean) / deviation) ** 2 + np.log(deviation)
-        return exponents
+        return 0.5 * ((z - self.missing_mean) / deviation) ** 2 + np.log(deviation)
 
     def with_bandwidths(self, bandwidths: Floats, precision: Floats) -> ClassTransform:
         """Divide coordinates along a diagonal by bandwidths (n_used,); categories get a precision."""
@@ -178,24 +168,17 @@ class ClassTransform:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Weighted means and residuals of rows by class, of the values that are there.
+    """Weighted means and residuals of rows by class, of the values that are there."""
 
-    Attributes
-    ----------
-    codes, weights : (n_rows,)
-    has : (n_rows, n_variables) whether there is a value.
-    residuals : (n_rows, n_variables) values less the means of their classes, 0 for missing ones.
-    means, variances : (n_classes, n_variables); of all rows where a class has no value.
-    sizes : (n_classes,) how many rows of equal weight each class is worth.
-    """
-
+    # codes, weights: (n_rows,)
     codes: Integers
     weights: Floats
-    has: Bools
-    residuals: Floats
+    has: Bools  # (n_rows, n_variables) whether there is a value
+    residuals: Floats  # (n_rows, n_variables) values less the means of their classes, 0 for missing ones
+    # means, variances: (n_classes, n_variables); of all rows where a class has no value
     means: Floats
     variances: Floats
-    sizes: Floats
+    sizes: Floats  # (n_classes,) how many rows of equal weight each class is worth
 
     @classmethod
     def of(cls, x: Floats, codes: Integers, weights: Floats | None, n_classes: int) -> Moments:
@@ -238,8 +221,7 @@ class Moments:
         if least <= 0.0:
             return np.eye(len(covariance))
         variances, directions = np.linalg.eigh(covariance)
-        precision: Floats = (directions / np.maximum(variances, least)) @ directions.T
-        return precision
+        return (directions / np.maximum(variances, least)) @ directions.T
 
     def completed(self, precision: Floats, rows: Bools) -> tuple[Floats, Floats]:
         """Residuals of some rows with missing values at their expectations given a precision.
@@ -324,8 +306,7 @@ def hardly_varies(scaled: Floats) -> Bools:
     first = np.arange(len(scaled))[:, np.newaxis][: (n - apart).max(initial=0)]
     last = np.minimum(first + apart, len(scaled) - 1)
     repeats = np.take_along_axis(ordered, last, axis=0) == ordered[: len(first)]
-    hardly: Bools = (repeats & (first + apart < n)).any(axis=0)
-    return hardly
+    return (repeats & (first + apart < n)).any(axis=0)
 
 
 def repeated(scaled: Floats) -> Floats:
@@ -333,8 +314,7 @@ def repeated(scaled: Floats) -> Floats:
     ordered = np.sort(scaled, axis=0)  # missing values last
     is_new = (ordered[1:] != ordered[:-1]) & ~np.isnan(ordered[1:])
     most = np.maximum((~np.isnan(scaled)).sum(axis=0) - 1, 1)
-    shares: Floats = 1.0 - is_new.sum(axis=0) / most
-    return shares
+    return 1.0 - is_new.sum(axis=0) / most
 
 
 def class_variances(own: Floats, within: Floats, total: Floats, sizes: Floats, repeats: Floats) -> Floats:
@@ -405,5 +385,4 @@ def _own_root(moments: Moments, y: int, root: Floats) -> Floats:
 
 def _scatter(residuals: Floats, weights: Floats) -> Floats:
     """Weighted mean of the squares (n_variables, n_variables) of residuals."""
-    scatter: Floats = (residuals * (weights / weights.sum())[:, np.newaxis]).T @ residuals
-    return scatter
+    return (residuals * (weights / weights.sum())[:, np.newaxis]).T @ residuals

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral.array_types import Floats, Integers
-from corral.estimators.decisions import is_torn
-from corral.estimators.description import Description
+from corral.estimators.description import Description, kind_of_direction
 from corral.estimators.encoding import is_gap
 from corral.estimators.validation import feature_names
 from corral.evidence.support import typical_rows
@@ -43,6 +42,7 @@ _N_TYPICAL = 5
 _MOST_CATEGORIES = 12  # of a variable, as bars
 _FEW_VALUES = 8  # of numbers, such as years, that are drawn as categories are
 _N_STRONGEST = 12  # variables of a waterfall
+_NEARLY_AS_LIKELY = 0.5  # of such labels a third at least is wrong, if probabilities are right
 
 # Why a row deserves a look, in the order of the list.
 _REASONS = ("wrong", "novel", "resting on one row or group", "torn between two")
@@ -50,22 +50,13 @@ _REASONS = ("wrong", "novel", "resting on one row or group", "torn between two")
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """All that the page may show.
+    """All that the page may show."""
 
-    Attributes
-    ----------
-    words : what the template writes.
-    numbers : what the script draws, all but the rows.
-    rows : rows to browse, in the order in which they were drawn.
-    training : values of the training rows that anything refers to, by position.
-    training_names : names of all training rows, if they have names.
-    """
-
-    words: dict[str, Any]
-    numbers: dict[str, Any]
-    rows: list[dict[str, Any]]
-    training: dict[int, list[Any]]
-    training_names: NDArray[Any] | None
+    words: dict[str, Any]  # what the template writes
+    numbers: dict[str, Any]  # what the script draws, all but the rows
+    rows: list[dict[str, Any]]  # rows to browse, in the order in which they were drawn
+    training: dict[int, list[Any]]  # values of the training rows that anything refers to, by position
+    training_names: NDArray[Any] | None  # names of all training rows, if they have names
 
     @classmethod
     def gather(
@@ -209,10 +200,8 @@ def _difference(description: Description, a: int, j: int) -> str:
 
 
 def _kind(direction: str) -> str:
-    """What gives a difference its colour and mark: a direction, or "more" or "less" for frequencies."""
-    if direction in ("", "high", "low", "wide", "narrow"):
-        return direction
-    return "less" if direction.endswith(" less often") else "more"
+    """The class of a difference in the style sheet."""
+    return kind_of_direction(direction).removesuffix(" often")
 
 
 def _curves(
@@ -248,8 +237,7 @@ def _drawn(model: LocalModel, j: int, levels: list[Any] | None) -> dict[str, Any
 
 
 def _thousandths(shares: Floats) -> list[list[int]]:
-    thousandths: list[list[int]] = np.rint(1000.0 * shares).astype(int).tolist()
-    return thousandths
+    return np.rint(1000.0 * shares).astype(int).tolist()
 
 
 def _yardsticks(model: LocalModel) -> list[dict[str, Any]]:
@@ -267,7 +255,7 @@ def _rows(
     estimator: Any, shown: Shown, variables: Integers, description: Description | None
 ) -> list[dict[str, Any]]:
     """Label, probabilities, explanation and sentences of each row that is shown."""
-    classes, is_row_torn = estimator.classes_.tolist(), is_torn(shown.proba)
+    classes = estimator.classes_.tolist()
     ranked = np.argsort(-shown.proba, axis=1, kind="stable")
     called = [f"{shown.word} {name}" for name in shown.names]
     rows: list[dict[str, Any]] = [{} for _ in called]
@@ -293,7 +281,7 @@ def _rows(
             wrong(classes[row["truth"]], classes[row["label"]]) if is_wrong else "",
             row.pop("novelty", ""),
             row.pop("caution", ""),
-            torn(classes[rival], rival_proba) if is_row_torn[i] else "",
+            torn(classes[rival], rival_proba) if rival_proba >= _NEARLY_AS_LIKELY * proba else "",
         )
         row["words"]["label"] += f" Wrong: {why[0]}." if is_wrong else " Right." if row["truth"] >= 0 else ""
         row["why"] = [[rank, sentence] for rank, sentence in enumerate(why) if sentence]

@@ -18,62 +18,37 @@ from corral.evaluation.held_out import HeldOut, take_rows
 
 
 class Judged(NamedTuple):
-    """Predictions whose truth is known.
+    """Predictions whose truth is known."""
 
-    Attributes
-    ----------
-    predictions : what was said of rows, and their labels.
-    unseen : whether these rows are new to the estimator, as they claim.
-    on_page : whether they are the estimator's own, of the rows on the page, so that these can be shown.
-    """
-
-    predictions: HeldOut
-    unseen: bool
-    on_page: bool
+    predictions: HeldOut  # what was said of rows, and their labels
+    unseen: bool  # whether these rows are new to the estimator, as they claim
+    on_page: bool  # whether they are the estimator's own, of the rows on the page, so that these can be shown
 
 
 class Judge(NamedTuple):
-    """A classifier that labels and explains rows on the page.
+    """A classifier that labels and explains rows on the page."""
 
-    Attributes
-    ----------
-    estimator : the classifier, fitted.
-    X : the rows.
-    shown : (n_rows,) which of the rows on the page they are, in the order in which these were drawn.
-    evaluated : the rows with their densities; None if the classifier has none and explains nothing.
-    learnt_from : positions among all rows of its training rows, if it has learnt from some of them only.
-    """
-
-    estimator: Any
-    X: Any
+    estimator: Any  # the classifier, fitted
+    X: Any  # the rows
+    # (n_rows,) which of the rows on the page they are, in the order in which these were drawn
     shown: Integers
+    # the rows with their densities; None if the classifier has none and explains nothing
     evaluated: EvaluatedRows | None
+    # positions among all rows of its training rows, if it has learnt from some of them only
     learnt_from: Integers | None
 
 
 class Shown(NamedTuple):
-    """Rows that can be browsed, in the order in which they were drawn.
+    """Rows that can be browsed, in the order in which they were drawn."""
 
-    Attributes
-    ----------
-    judged : predictions whose truth is known, if there are any.
-    judges : who labels and explains which of the rows.
-    proba : (n_shown, n_classes) their probabilities.
-    order : (n_shown,) their positions among all rows.
-    names : (n_shown,) what they are called.
-    word : what such a name names, "Row" if that has no name.
-    truth : (n_shown,) numbers of their classes, -1 if they are not known.
-    n_rows : how many rows could be shown.
-    """
-
-    judged: Judged | None
-    judges: list[Judge]
-    proba: Floats
-    order: Integers
-    names: list[Any]
-    word: str
-    truth: Integers
-    n_rows: int
+    judged: Judged | None  # predictions whose truth is known, if there are any
+    judges: list[Judge]  # who labels and explains which of the rows
+    proba: Floats  # (n_shown, n_classes) their probabilities
+    order: Integers  # (n_shown,) their positions among all rows
+    names: list[Any]  # (n_shown,) what they are called
+    word: str  # what such a name names, "Row" if that has no name
+    truth: Integers  # (n_shown,) numbers of their classes, -1 if they are not known
+    n_rows: int  # how many rows could be shown
 
 
 def choose_rows(
@@ -141,8 +116,7 @@ def _evaluated(estimator: Any, rows: Any) -> EvaluatedRows | None:
 
 
 def _proba(estimator: Any, rows: Any, evaluated: EvaluatedRows | None) -> Floats:
-    proba: Floats = estimator.predict_proba(rows) if evaluated is None else evaluated.proba
-    return proba
+    return estimator.predict_proba(rows) if evaluated is None else evaluated.proba
 
 
 def _judges_of_parts(X: Any, held_out: HeldOut, order: Integers) -> list[Judge]:

@@ -16,22 +16,14 @@ from corral.rodeo.settings import Update
 
 @dataclass(frozen=True, eq=False)
 class ClassDensity:
-    """The density of one class.
+    """The density of one class."""
 
-    Attributes
-    ----------
-    rows : the class, on the variables used.
-    grid : bandwidths that the Rodeo may choose.
-    variables : (n_used,) columns that take part.
-    fixed : (n_used,) their bandwidths, or None where the Rodeo chooses them at each query.
-    outside : logarithm of the density of all other variables, which are taken as uniform.
-    """
-
-    rows: ClassRows
-    grid: Floats
-    variables: Integers
+    rows: ClassRows  # the class, on the variables used
+    grid: Floats  # bandwidths that the Rodeo may choose
+    variables: Integers  # (n_used,) columns that take part
+    # (n_used,) their bandwidths, or None where the Rodeo chooses them at each query
     fixed: Floats | None = None
-    outside: float = 0.0
+    outside: float = 0.0  # logarithm of the density of all other variables, which are taken as uniform
 
     def estimate(self, x: Floats, update: Update, own: Integers | None = None) -> tuple[Floats, Floats]:
         """Estimate log densities (n_queries,) and bandwidths (n_queries, n_features), h0 where unused.

@@ -203,8 +203,7 @@ def _descend(
 
 def squared_factor(n: Floats) -> Floats:
     """Return L = 2 log(n log n), where lambda_j^2 = L s_j^2."""
-    L: Floats = 2.0 * np.log(n * np.log(np.maximum(n, SMALLEST_COUNT)))
-    return L
+    return 2.0 * np.log(n * np.log(np.maximum(n, SMALLEST_COUNT)))
 
 
 def critical_ratio(n: Floats) -> Floats:
@@ -217,5 +216,4 @@ def critical_ratio(n: Floats) -> Floats:
 
 def _weighted_critical_ratio(total: Floats, n: Floats) -> Floats:
     """Return what (sum w_i Z_ji)^2 / sum w_i Z_ji^2 must exceed for a bandwidth to shrink."""
-    ratio: Floats = critical_ratio(n) * (total / np.maximum(n, TINY))
-    return ratio
+    return critical_ratio(n) * (total / np.maximum(n, TINY))

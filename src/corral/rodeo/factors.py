@@ -57,23 +57,17 @@ def expected_distances(h: Floats, n_categories: Integers) -> Floats:
 
 def _odds_of_others(h: Floats, n_categories: Integers) -> Floats:
     """Weight of all other categories together, relative to that of the same; 0 for measurements."""
-    odds: Floats = np.maximum(n_categories - 1.0, 0.0) * np.exp(-0.5 / h**2)
-    return odds
+    return np.maximum(n_categories - 1.0, 0.0) * np.exp(-0.5 / h**2)
 
 
 class Values(NamedTuple):
-    """The rows of a class that have a value of one variable.
+    """The rows of a class that have a value of one variable."""
 
-    Attributes
-    ----------
-    values, groups, weights : (n_known,)
-    n_categories : number of categories, 0 for a measurement.
-    """
-
+    # values, groups, weights: (n_known,)
     values: Floats
     groups: Integers
     weights: Floats
-    n_categories: int
+    n_categories: int  # number of categories, 0 for a measurement
 
     @classmethod
     def look(cls, rows: ClassRows, j: int) -> Values:
@@ -119,8 +113,7 @@ class Values(NamedTuple):
         variance = np.where(is_left, second / W - (first / W) ** 2, 0.0)
         n = np.maximum(W**2 / np.maximum(squares, TINY), 1.0)
         varies = variance > 1e-12 * (weights @ centered**2) / weights.sum()
-        h: Floats = np.where(varies, 1.06 * np.sqrt(np.maximum(variance, 0.0)) * n**-0.2, 1.0)
-        return h
+        return np.where(varies, 1.06 * np.sqrt(np.maximum(variance, 0.0)) * n**-0.2, 1.0)
 
     def frequencies(self) -> Floats:
         """Weights (n_categories,) of the categories, each with its share of one row more."""
@@ -136,8 +129,7 @@ class Values(NamedTuple):
             total[q] -= self.weights[mine].sum()
             counts[q] -= self.weights[mine & (self.values == x[q])].sum()
         share = np.maximum(counts, 1.0 / self.n_categories) / np.maximum(total, 1.0)
-        log_share: Floats = np.log(share)
-        return log_share
+        return np.log(share)
 
 
 def variable_densities(rows: ClassRows, x: Floats, group: Integers) -> tuple[Floats, Floats]:

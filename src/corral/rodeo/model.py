@@ -25,22 +25,13 @@ BANDWIDTH_BOUNDS = (1e-21, 1e11)
 
 @dataclass(frozen=True, eq=False)
 class ClassBandwidths:
-    """What algorithm 2 learns of the classes, in one kind of units.
+    """What algorithm 2 learns of the classes, in one kind of units."""
 
-    Attributes
-    ----------
-    initial : (n_classes,) bandwidths that all variables of a class start from.
-    means : (n_classes, n_features) mean leave-one-out bandwidths.
-    zscores : (n_classes, n_features) the same, standardised over the variables of a class.
-    widths : (n_features,) range of each variable in all rows, 1 where it is constant.
-    varies : (n_features,) which variables are not constant.
-    """
-
-    initial: Floats
-    means: Floats
-    zscores: Floats
-    widths: Floats
-    varies: Bools
+    initial: Floats  # (n_classes,) bandwidths that all variables of a class start from
+    means: Floats  # (n_classes, n_features) mean leave-one-out bandwidths
+    zscores: Floats  # (n_classes, n_features) the same, standardised over the variables of a class
+    widths: Floats  # (n_features,) range of each variable in all rows, 1 where it is constant
+    varies: Bools  # (n_features,) which variables are not constant
 
     def validate(self) -> None:
         """Refuse bandwidths that the Rodeo cannot choose."""
@@ -73,8 +64,7 @@ class ClassBandwidths:
     def relevant(self, cutpoint: float) -> Bools:
         """Tell in which variables (n_classes, n_features) bandwidths shrink enough to describe each class."""
         relevant = self.zscores <= cutpoint + 1e-9  # evenly spaced ones are -1 but for rounding
-        varying: Bools = relevant & self.varies  # what never varies tells no class from another
-        return varying
+        return relevant & self.varies  # what never varies tells no class from another
 
     def density(self, a: int, rows: ClassRows, relevant: Bools, settings: ModelSettings) -> ClassDensity:
         """The density of class a; if none of the variables (n_features,) is relevant, it keeps them all."""
@@ -92,20 +82,12 @@ class ClassBandwidths:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FittedModel(LocalModel):
-    """Classes whose densities have bandwidths that the Rodeo chooses.
+    """Classes whose densities have bandwidths that the Rodeo chooses."""
 
-    Attributes
-    ----------
-    settings : what was asked for.
-    scale : units of the densities.
-    bandwidths : what algorithm 2 has learnt.
-    relevant : (n_classes, n_features) which variables are relevant for each class.
-    """
-
-    settings: ModelSettings
-    scale: Scale
-    bandwidths: ClassBandwidths
-    relevant: Bools
+    settings: ModelSettings  # what was asked for
+    scale: Scale  # units of the densities
+    bandwidths: ClassBandwidths  # what algorithm 2 has learnt
+    relevant: Bools  # (n_classes, n_features) which variables are relevant for each class
 
     def validate(self) -> None:
         """Refuse parts that do not belong together."""
@@ -191,18 +173,11 @@ def learn_model(
 
 @dataclass(frozen=True, eq=False)
 class DensityModel:
-    """The density of all rows together.
+    """The density of all rows together."""
 
-    Attributes
-    ----------
-    data : the rows that count, as one class.
-    scale : units of the density.
-    settings : how bandwidths are found.
-    """
-
-    data: LabelledRows
-    scale: Scale
-    settings: RodeoSettings
+    data: LabelledRows  # the rows that count, as one class
+    scale: Scale  # units of the density
+    settings: RodeoSettings  # how bandwidths are found
 
     def validate(self) -> None:
         """Refuse several classes, and units that do not tell the density of raw rows."""

@@ -66,27 +66,17 @@ class RodeoSettings:
                 f"beta={self.beta!r} is too close to 1: bandwidths would shrink {n_steps} times."
             )
         h: Floats = np.float64(h0) * self.beta ** np.arange(n_steps + 1)
-        kept: Floats = h[(h >= floor) | (h == h0)]
-        return kept
+        return h[(h >= floor) | (h == h0)]
 
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """What distinguishes one classifier by class densities from another, but for its priors.
+    """What distinguishes one classifier by class densities from another, but for its priors."""
 
-    Attributes
-    ----------
-    rodeo : how bandwidths are found.
-    scale : kind of units.
-    bandwidth : whether bandwidths are chosen at each sample or for each class.
-    features : which variables take part in the densities.
-    cutpoint : largest z-score of a relevant variable.
-    min_effect : least difference from the background that makes a variable a marker.
-    """
-
-    rodeo: RodeoSettings = RodeoSettings()
-    scale: ScaleKind = "range"
+    rodeo: RodeoSettings = RodeoSettings()  # how bandwidths are found
+    scale: ScaleKind = "range"  # kind of units
+    # whether bandwidths are chosen at each sample or for each class
     bandwidth: Literal["local", "class"] = "local"
-    features: Literal["all", "selected"] = "all"
-    cutpoint: float = -1.0
-    min_effect: float = MIN_EFFECT
+    features: Literal["all", "selected"] = "all"  # which variables take part in the densities
+    cutpoint: float = -1.0  # largest z-score of a relevant variable
+    min_effect: float = MIN_EFFECT  # least difference from the background that makes a variable a marker

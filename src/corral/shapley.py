@@ -36,23 +36,15 @@ _SEED = 20_261
 
 @dataclass(frozen=True, eq=False)
 class Coalitions:
-    """Sets of variables of which v is needed; the first one is empty.
+    """Sets of variables of which v is needed; the first one is empty."""
 
-    Attributes
-    ----------
-    members : (n_sets, n_features) which variables are in each set.
-    parent : (n_sets,) another set, further above, that has one variable less; -1 for the empty set.
-    variable : (n_sets,) the variable that it lacks; -1 for the empty set.
-    orders : (n_orders, n_players) variables in the order in which they become known, a random order and its
-        reverse by turns; none if all sets are there.
-    chains : (n_orders, n_players + 1) the sets that each order passes through.
-    """
-
-    members: Bools
-    parent: Integers
-    variable: Integers
+    members: Bools  # (n_sets, n_features) which variables are in each set
+    parent: Integers  # (n_sets,) another set, further above, that has one variable less; -1 for the empty set
+    variable: Integers  # (n_sets,) the variable that it lacks; -1 for the empty set
+    # (n_orders, n_players) variables in the order in which they become known, a random order and its reverse
+    # by turns; none if all sets are there
     orders: Integers
-    chains: Integers
+    chains: Integers  # (n_orders, n_players + 1) the sets that each order passes through
     _walks: dict[bytes, Walk] = field(default_factory=dict)
 
     @classmethod
@@ -124,8 +116,7 @@ class Coalitions:
 
     def sums(self, of_variables: Floats) -> Floats:
         """Sums (n_samples, n_sets) over the members of what variables (n_samples, n_features) have."""
-        sums: Floats = of_variables @ self.columns
-        return sums
+        return of_variables @ self.columns
 
     def contributions(self, v: Floats) -> tuple[Floats, Floats]:
         """Mean contributions of the variables, and their standard errors, both (n_samples, n_features).
@@ -161,19 +152,12 @@ class Coalitions:
 
 
 class Walk(NamedTuple):
-    """The sets of some coalitions as one density sees them, in the order in which kernels visit them.
+    """The sets of some coalitions as one density sees them, in the order in which kernels visit them."""
 
-    Attributes
-    ----------
-    depth : (n_steps,) how many variables are there before each step.
-    variable : (n_steps,) the one that is added, its position among those that the density uses.
-    at : (n_sets,) the step that reaches each of the sets; -1 for those without any variable used.
-    directions : of normal kernels of one covariance, by a root of it; see `pool.marginals`.
-    """
-
-    depth: Integers
-    variable: Integers
-    at: Integers
+    depth: Integers  # (n_steps,) how many variables are there before each step
+    variable: Integers  # (n_steps,) the one that is added, its position among those that the density uses
+    at: Integers  # (n_sets,) the step that reaches each of the sets; -1 for those without any variable used
+    # of normal kernels of one covariance, by a root of it; see `pool.marginals`
     directions: dict[bytes, tuple[Floats, Floats]]
 
     @classmethod
@@ -205,5 +189,4 @@ class Walk(NamedTuple):
         """Values (n_samples, n_sets) of all sets from those (n_samples, n_steps) of the steps."""
         padded = np.zeros((len(values), values.shape[1] + 1))
         padded[:, :-1] = values
-        of_sets: Floats = padded[:, self.at]
-        return of_sets
+        return padded[:, self.at]
