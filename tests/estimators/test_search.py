@@ -124,27 +124,7 @@ def test_conditionals_are_weighted_sums_of_the_members(fitted, data):
     assert "bandwidth" not in whole.to_frame()
 
 
-def test_supporting_rows_are_training_rows(fitted, data):
-    X, y = data
-    explanation = fitted.explain(X, n_rows=4)
-    assert explanation.rows.shape == (36, 4)
-    assert (explanation.rows >= 0).all()
-    assert_array_equal(y[explanation.rows], np.tile(explanation.label[:, np.newaxis], 4))
-    assert (np.diff(explanation.shares, axis=1) <= 1e-12).all()
-
-
 # Scores
-
-
-def test_the_score_is_that_of_new_rows():
-    differences = []
-    for seed in range(4):
-        X, y = make_shifted_groups(60, random_state=seed)
-        model = CorralClassifier(random_state=seed).fit(X, y)
-        differences.append(
-            model.cv_accuracy_ - model.score(*make_shifted_groups(400, random_state=100 + seed))
-        )
-    assert abs(np.mean(differences)) < 0.03
 
 
 def test_it_is_as_good_as_it_says_on_real_data():
@@ -254,23 +234,6 @@ def test_one_class_with_rows(data):
 
 
 # Batches and names
-
-
-@pytest.mark.parametrize(("start", "weighted"), [("fit", True), ("partial_fit", False)])
-def test_batches_equal_one_fit(data, start, weighted):
-    X, y = data
-    weights = np.random.RandomState(0).randint(1, 3, y.size).astype(float)
-    A, B = np.flatnonzero(y < 5), np.flatnonzero(y == 5)
-    both = np.concatenate([A, B])
-    model = CorralClassifier(random_state=0)
-    getattr(model, start)(X[A], y[A])
-    assert_array_equal(model.classes_, [1, 3])
-    model.partial_fit(X[B], y[B], sample_weight=weights[B] if weighted else None)
-    weights[A] = 1.0
-    expected = CorralClassifier(random_state=0).fit(
-        X[both], y[both], sample_weight=weights[both] if weighted else None
-    )
-    assert_same_model(model, expected, X)
 
 
 def test_names(data):

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -84,6 +85,25 @@ def test_a_fit_that_fails_changes_nothing(estimator, data):
                 getattr(model, method)(X[:, :2], *refused)
             assert vars(model) == before
         model.fit(X, y)
+
+
+ASKED = {
+    "describe": (),
+    "explain": ([[0.0]],),
+    "selection_frequency": (),
+    "typicality": ([[0.0]],),
+    "get_support": (),
+    "sample": (),
+}
+
+
+@pytest.mark.parametrize("estimator", CHECKED, ids=repr)
+def test_what_scikit_learn_does_not_know_needs_a_fit(estimator):
+    model = clone(estimator)
+    for method in ASKED.keys() & set(dir(model)):
+        with pytest.raises(NotFittedError):
+            getattr(model, method)(*ASKED[method])
+    assert not hasattr(model, "feature_importances_")
 
 
 # Persistence

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from conformal.conformal_oracle import extreme_term, extremes, remoteness
+from conformal.conformal_oracle import extreme_term, extremes, remoteness, weighted_median
 from kernels.kernels_oracle import kernel_log_density
 from paper_oracle import floats
 
@@ -97,12 +97,7 @@ def unlikeness(
         if j not in of_x:
             found.append(0.0)
             continue
-        known = sorted((of_row[j], m[i]) for i, of_row in of_rows.items() if j in of_row)
-        below, median = 0.0, 0.0
-        for value, w in known:
-            if below < 0.5 * sum(w for _, w in known):
-                median = value
-            below += w
+        median = weighted_median([(of_row[j], m[i]) for i, of_row in of_rows.items() if j in of_row])
         alone = [x[k] if k == j else math.nan for k in range(len(x))]
         found.append((median - of_x[j]) / spread + remoteness(X, codes, units, y, alone, None, m))
     apart = extremes(X, units, x, None, m)

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import NotFittedError
 
 from corral import Explanation, RodeoClassifier
 
@@ -143,6 +142,7 @@ def test_explanation_agrees_with_the_predictions(fitted, rows):
     proba, h = fitted.predict_proba(X), fitted.local_bandwidths(X)
     assert isinstance(explanation, Explanation)
     assert len(explanation) == len(X)
+    assert explanation.rows.shape == (len(X), 5)  # as many as asked for by default
     assert_array_equal(explanation.label, fitted.predict(X))
     assert_array_equal(explanation.rival, np.argsort(proba, axis=1)[:, 1])
     for i, (a, b) in enumerate(zip(explanation.label, explanation.rival, strict=True)):
@@ -199,6 +199,7 @@ def test_a_class_with_fewer_rows_than_asked_for():
     assert sorted(explanation.rows[1]) == [1, 2, 3]
     assert explanation.rows[1, 0] == 2
     assert "row -1" not in repr(explanation)
+    assert "more samples" not in repr(explanation)
     assert_array_equal(explanation.support_to_frame()["training_row"], [0, *explanation.rows[1]])
 
 
@@ -307,19 +308,8 @@ def seen(rows):
 def test_to_frame_has_a_line_per_sample_and_variable(seen):
     frame = seen.to_frame()
     assert frame.shape == (28, 11)
-    assert frame.columns.tolist() == [
-        "sample",
-        "label",
-        "rival",
-        "variable",
-        "value",
-        "bandwidth",
-        "bandwidth_rival",
-        "evidence",
-        "evidence_error",
-        "conditional",
-        "unlikeness",
-    ]
+    heads = "sample label rival variable value bandwidth bandwidth_rival evidence evidence_error"
+    assert frame.columns.tolist() == [*heads.split(), "conditional", "unlikeness"]
     assert frame["variable"].tolist() == ["length", "width", "height", "weight"] * 7
     for (i, name), line in frame.set_index(["sample", "variable"]).iterrows():
         j = seen.feature_names.index(name)
@@ -353,25 +343,7 @@ def test_repr_says_which_why_and_by_whom(seen):
     assert text[-1] == "... and 2 more samples"
 
 
-def test_a_single_sample(fitted, rows):
-    X, _ = rows
-    alone, among = fitted.explain(X[3:4]), fitted.explain(X)
-    assert len(alone) == 1
-    assert alone.to_frame().shape == (4, 11)
-    assert "more samples" not in repr(alone)
-    assert_allclose(alone.evidence[0], among.evidence[3], rtol=1e-10, atol=1e-10)
-    assert_array_equal(alone.rows[0], among.rows[3])
-    assert alone.rows.shape == (1, 5)  # as many as asked for by default
-
-
 # -------------------------------------------------------------------------------------------- errors
-
-
-def test_explain_needs_fit():
-    with pytest.raises(NotFittedError):
-        RodeoClassifier().explain([[0.0]])
-    with pytest.raises(NotFittedError):
-        RodeoClassifier().selection_frequency()
 
 
 @pytest.mark.parametrize(
