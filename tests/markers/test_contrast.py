@@ -81,12 +81,10 @@ def test_agrees_with_loops(sizes: tuple[int, ...], extra: str) -> None:
     found = contrast(X, y, len(sizes), **options)
     expected = markers_oracle.contrast(X, y, len(sizes), **options)
     assert found.markers.any()
-    for name in NUMBERS:
-        of_naive = [[one[name] for one in of_class] for of_class in expected]
-        assert_allclose(getattr(found, name), of_naive, rtol=1e-6, atol=1e-9, err_msg=name)
-    for name in NAMES:
-        of_naive = [[one[name] for one in of_class] for of_class in expected]
-        assert_array_equal(getattr(found, name), of_naive, err_msg=name)
+    for name in (*NUMBERS, *NAMES):
+        of_loops = [[one[name] for one in of_class] for of_class in expected]
+        same = assert_array_equal if name in NAMES else partial(assert_allclose, rtol=1e-6, atol=1e-9)
+        same(getattr(found, name), of_loops, err_msg=name)
 
 
 def test_many_distinct_values_agree_with_loops_over_cells() -> None:
@@ -229,16 +227,6 @@ def test_blocks_of_variables_do_not_matter() -> None:
     assert_array_equal(found.background, np.tile(alone.background, 60))
 
 
-def test_many_classes_are_compared() -> None:
-    rng = np.random.default_rng(0)
-    y = _classes(*[30] * 60)  # more pairs than fit into one block
-    X = rng.standard_normal((y.size, 2))
-    X[y == 59, 0] += 2.0
-    found = contrast(X, y, 60)
-    assert found.markers[59].tolist() == [True, False]
-    assert found.background[:, 0].sum() == 59
-
-
 # --------------------------------------------------------------------------------- weights, missing
 
 
@@ -297,29 +285,6 @@ def test_weights_of_very_different_sizes_are_compared_in_their_class(seed: int) 
         assert_array_equal(found.pvalue, contrast(X[~tiny], codes[~tiny], 3).pvalue)
 
 
-def test_rows_of_little_weight_count_for_little_and_those_without_are_not_there() -> None:
-    X, y = _mixed(6)
-    half = np.arange(y.size) % 2 == 1
-    expected = contrast(X[half], y[half], 4)
-    _agree(contrast(X, y, 4, weights=half.astype(float)), expected)
-    found = contrast(X, y, 4, weights=np.where(half, 1.0, 1e-9))
-    assert_allclose(found.location, expected.location, atol=1e-6)
-    assert_allclose(found.statistic[:, 0], expected.statistic[:, 0], rtol=1e-3)
-
-
-def test_rows_without_a_value_are_left_out_of_that_variable_only() -> None:
-    X, y = _mixed(7)
-    missing = np.random.default_rng(0).random(len(X)) < 0.3
-    with_gaps = X.copy()
-    with_gaps[missing, 4] = np.nan
-    found = contrast(with_gaps, y, 4)
-    alone = contrast(X[~missing][:, [4]], y[~missing], 4)
-    assert_allclose(found.statistic[:, 4], alone.statistic[:, 0], rtol=1e-9)
-    assert_allclose(found.typical[:, 4], alone.typical[:, 0])
-    others = np.arange(X.shape[1]) != 4
-    assert_allclose(found.statistic[:, others], contrast(X, y, 4).statistic[:, others], rtol=1e-9)
-
-
 # ------------------------------------------------------------------------------------- silent cases
 
 
@@ -347,13 +312,6 @@ def test_constant_columns_do_not_count_in_the_adjustment() -> None:
     X, y = _mixed(8)
     padded = np.hstack([X, np.ones((len(X), 50))])
     assert_allclose(contrast(padded, y, 4).pvalue[:, : X.shape[1]], contrast(X, y, 4).pvalue)
-
-
-@pytest.mark.parametrize("min_effect", [-0.1, 1.1])
-def test_a_bad_min_effect_is_refused_by_name_and_value(min_effect) -> None:
-    X, y = np.zeros((4, 1)), _classes(2, 2)
-    with pytest.raises(ValueError, match=rf"min_effect must be .* 0 and 1 \(inclusive\), got {min_effect}"):
-        MarkerSelector(min_effect=min_effect).fit(X, y)
 
 
 def test_the_largest_min_effect_asks_for_classes_that_do_not_overlap() -> None:
