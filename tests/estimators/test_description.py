@@ -1,5 +1,6 @@
 """What marks each class: descriptions, evidence for classes, and the words for both."""
 
+import functools
 import json
 from html.parser import HTMLParser
 
@@ -112,14 +113,8 @@ def test_evidence_agrees_with_the_plain_loops(bandwidth, weighted):
     weights = random.uniform(0.5, 2.0, 15) if weighted else None
     model = RodeoClassifier(bandwidth=bandwidth, scale=None, priors="empirical").fit(X, y, weights)
 
-    known = {}  # the loops ask for the same ones again for every set of variables
-
+    @functools.cache  # the loops ask for the same ones again for every set of variables
     def bandwidths(a, row, x):
-        if (a, row, tuple(x)) not in known:
-            known[a, row, tuple(x)] = computed_bandwidths(a, row, x)
-        return known[a, row, tuple(x)]
-
-    def computed_bandwidths(a, row, x):
         of_class = y == a
         w = None if weights is None else weights[of_class].copy()
         if bandwidth == "class":

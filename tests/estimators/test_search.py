@@ -10,7 +10,6 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-import rich.progress
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 from sklearn.base import clone
@@ -20,7 +19,6 @@ from sklearn.model_selection import cross_val_score
 from corral import CorralClassifier
 from corral.datasets import make_shifted_groups
 from corral.pool import search as search_module
-from corral.pool.members import MEMBER_KINDS
 
 pytestmark = pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
 
@@ -154,18 +152,6 @@ def test_probabilities_are_calibrated_where_variables_repeat():
     assert abs(proba.max(axis=1).mean() - (model.classes_[proba.argmax(axis=1)] == y_new).mean()) < 0.04
 
 
-@pytest.mark.parametrize("priors", ["uniform", "empirical"])
-def test_copies_are_one_row_with_their_weight_and_zero_is_removal(data, priors):
-    X, y = data
-    weights = np.random.RandomState(1).randint(0, 4, y.size)
-    model = CorralClassifier(priors=priors, random_state=0)
-    weighted = clone(model).fit(X, y, sample_weight=weights)
-    copied = clone(model).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
-    assert_allclose(copied.predict_proba(X), weighted.predict_proba(X), rtol=1e-6, atol=1e-9)
-    assert copied.n_copies_ == weights.sum() - (weights > 0).sum()
-    assert weighted.cv_accuracy_ == pytest.approx(copied.cv_accuracy_)
-
-
 def test_a_seed_and_any_number_of_threads_change_no_bit(data, fitted):
     assert_same_model(CorralClassifier(random_state=0, n_jobs=2).fit(*data), fitted, data[0])
 
@@ -231,41 +217,6 @@ def test_one_class_with_rows(data):
         model = CorralClassifier(random_state=0).partial_fit(rows, np.ones(len(rows)), classes=[0, 1])
         assert_sound(model, X)
         assert set(model.predict(X)) == {1}
-
-
-# Batches and names
-
-
-def test_names(data):
-    X, y = data
-    table = pd.DataFrame(X, columns=["length", "width", "height", "weight"])
-    model = CorralClassifier(random_state=0).fit(table, np.array(["ant", "bee", "cat"])[y // 2])
-    assert_array_equal(model.members_[0].feature_names_in_, table.columns)
-    assert model.explain(table[:2]).feature_names == table.columns.tolist()
-    assert set(model.predict(table)) == {"ant", "bee", "cat"}
-    model.fit(X, y)
-    assert not hasattr(model.members_[0], "feature_names_in_")
-
-
-# Progress
-
-
-def test_the_bar_ends_with_the_search(data, monkeypatch):
-    totals, done = [], []
-
-    class Counted(rich.progress.Progress):
-        def add_task(self, description, *args, total=None, **kwargs):
-            totals.append((description, total))
-            return super().add_task(description, *args, total=total, **kwargs)
-
-        def advance(self, task_id, advance=1):
-            done.append(advance)
-            super().advance(task_id, advance)
-
-    monkeypatch.setattr(rich.progress, "Progress", Counted)
-    CorralClassifier(random_state=0, verbose=1).fit(*data)
-    assert totals[0] == ("Search", len(MEMBER_KINDS))
-    assert sum(done) >= len(MEMBER_KINDS)
 
 
 # What is refused

@@ -141,12 +141,6 @@ def test_pipeline(data):
     assert_allclose(pipeline.predict_proba(X), expected.predict_proba(X), rtol=1e-9, atol=1e-12)
     assert pipeline.score(X, y) == expected.score(X, y)
     assert_array_equal(pipeline.classes_, [1, 2, 5])
-    weighted = make_pipeline(StandardScaler(), RodeoClassifier()).fit(
-        X, y, rodeoclassifier__sample_weight=np.where(y == 1, 2, 1)
-    )
-    assert_array_equal(weighted[-1].class_count_, [80, 40, 40])
-    named = make_pipeline(StandardScaler(), RodeoClassifier()).set_output(transform="pandas").fit(X, y)
-    assert_array_equal(named[-1].feature_names_in_, [f"x{j}" for j in range(10)])
     density = make_pipeline(PCA(2), RodeoDensity()).fit(X)
     expected = RodeoDensity().fit(PCA(2).fit_transform(X))
     assert_allclose(density.score_samples(X), expected.score_samples(PCA(2).fit_transform(X)), rtol=1e-9)

@@ -15,7 +15,7 @@ from paper_oracle import floats
 def mean_evidence(
     X: ArrayLike,
     y: ArrayLike,
-    bandwidths: Callable[[int, int | None, list[float]], list[float]],
+    bandwidths: Callable[[int, int | None, tuple[float, ...]], list[float]],
     priors: ArrayLike,
     weights: ArrayLike | None = None,
 ) -> list[list[float]]:
@@ -29,7 +29,7 @@ def mean_evidence(
     d, classes = X.shape[1], sorted(set(y.tolist()))
 
     def log_density(a: int, i: int, known: frozenset[int]) -> float:
-        h = bandwidths(a, i if y[i] == a else None, floats(X[i]))
+        h = bandwidths(a, i if y[i] == a else None, tuple(floats(X[i])))
         h = [h_j if j in known else math.inf for j, h_j in enumerate(h)]
         others = np.where(np.arange(len(X)) == i, 0.0, m)
         return kernel_log_density(X[y == a], X[i], h, weights=others[y == a])

@@ -516,18 +516,27 @@ def test_a_shift_of_one_deviation_and_a_halved_spread_are_found(
 # -------------------------------------------------------------------------------------------- groups
 
 
-def rows_of_groups(seed, n_groups=20, size=10, correlation=0.6, n_classes=2, d=10):
-    """Rows alike within groups, whose labels are random by group."""
+def rows_of_groups(seed, classes=((10, 10, 0.6), (10, 10, 0.6)), flag_rate=None, d=10):
+    """Rows of one distribution: a class has so many groups of a size, with a correlation of their rows."""
     rng = np.random.default_rng(seed)
-    groups = np.repeat(np.arange(n_groups), size)
-    codes = rng.permutation(np.arange(n_groups) % n_classes)[groups]
-    shared, own = rng.normal(size=(n_groups, d))[groups], rng.normal(size=(groups.size, d))
-    return np.sqrt(correlation) * shared + np.sqrt(1.0 - correlation) * own, codes, groups
+    X, codes, groups = [], [], []
+    for a, (n_groups, size, correlation) in enumerate(classes):
+        group = np.repeat(np.arange(n_groups), size)
+        if flag_rate is None:
+            shared, own = rng.normal(size=(n_groups, d))[group], rng.normal(size=(group.size, d))
+            X.append(np.sqrt(correlation) * shared + np.sqrt(1.0 - correlation) * own)
+        else:
+            scale = 1.0 / correlation - 1.0
+            rates = rng.beta(scale * flag_rate, scale * (1.0 - flag_rate), (n_groups, d))
+            X.append((rng.random((group.size, d)) < rates[group]).astype(float))
+        codes.append(np.full(group.size, a))
+        groups.append(group + 1000 * a)
+    return np.vstack(X), np.concatenate(codes), np.concatenate(groups)
 
 
 def test_effects_of_groups_are_those_of_the_plain_loop():
     rng = np.random.default_rng(0)
-    X, codes, _ = rows_of_groups(0, n_classes=3, d=5)
+    X, codes, _ = rows_of_groups(0, classes=[(7, 10, 0.6)] * 3, d=5)
     groups = rng.integers(0, 25, len(X))  # of unequal sizes, and across classes
     X[:, 1] = rng.integers(0, 3, len(X))
     X[rng.uniform(size=X.shape) < 0.1] = np.nan
@@ -592,36 +601,18 @@ def groups_of_shapes(seed, shape):
     return np.where((rng.random((24, 5)) < 0.5)[groups], one, other), groups % 2, groups
 
 
-def two_classes_of_groups(seed, classes, flag_rate=None, d=10):
-    """Rows of one distribution: classes have groups of a size, with a correlation of the rows of a group."""
-    rng = np.random.default_rng(seed)
-    X, codes, groups = [], [], []
-    for a, (n_groups, size, correlation) in enumerate(classes):
-        group = np.repeat(np.arange(n_groups), size)
-        if flag_rate is None:
-            shared, own = rng.normal(size=(n_groups, d))[group], rng.normal(size=(group.size, d))
-            X.append(np.sqrt(correlation) * shared + np.sqrt(1.0 - correlation) * own)
-        else:
-            scale = 1.0 / correlation - 1.0
-            rates = rng.beta(scale * flag_rate, scale * (1.0 - flag_rate), (n_groups, d))
-            X.append((rng.random((group.size, d)) < rates[group]).astype(float))
-        codes.append(np.full(group.size, a))
-        groups.append(group + 1000 * a)
-    return np.vstack(X), np.concatenate(codes), np.concatenate(groups)
-
-
 @pytest.mark.parametrize(
     "draw",
     [
         rows_of_groups,
         partial(groups_of_shapes, shape="two modes"),
         partial(groups_of_shapes, shape="skewness"),
-        partial(two_classes_of_groups, classes=[(6, 50, 0.5), (500, 2, 0.0)]),
+        partial(rows_of_groups, classes=[(6, 50, 0.5), (500, 2, 0.0)]),
         # Three groups show too little of their own correlation, and so do groups that all lack a value.
-        partial(two_classes_of_groups, classes=[(3, 100, 0.5), (300, 1, 0.5)]),
-        partial(two_classes_of_groups, classes=[(20, 30, 0.5), (400, 3, 0.1)], flag_rate=0.05),
+        partial(rows_of_groups, classes=[(3, 100, 0.5), (300, 1, 0.5)]),
+        partial(rows_of_groups, classes=[(20, 30, 0.5), (400, 3, 0.1)], flag_rate=0.05),
     ],
-    ids=["random labels", "two modes", "skewness", "many pairs", "single rows", "flags"],
+    ids=["alike", "two modes", "skewness", "many pairs", "single rows", "flags"],
 )
 def test_groups_that_differ_whatever_their_class_mark_no_class(draw):
     with_groups = without = 0
@@ -649,7 +640,7 @@ def test_few_groups_have_the_tails_of_students_distribution():
 
 
 def test_groups_leave_what_is_there():
-    X, codes, groups = rows_of_groups(0, n_groups=60)
+    X, codes, groups = rows_of_groups(0, classes=[(30, 10, 0.6)] * 2)
     X[:, 4] += 3.0 * codes
     found = contrast(X, codes, 2, groups=groups)
     assert_array_equal(found.markers, np.arange(10) == np.full((2, 1), 4))
