@@ -1,7 +1,6 @@
 """What marks each class: descriptions, evidence for classes, and the words for both."""
 
 import functools
-import json
 from html.parser import HTMLParser
 
 import numpy as np
@@ -317,9 +316,3 @@ def test_a_selector_that_finds_nothing_says_so():
     with pytest.warns(EmptySelectionWarning, match=r"mark the classes \[0, 1\]: they may"):
         selector = MarkerSelector().fit(X, np.repeat([0, 1], 30))
     assert repr(selector.describe()) == "0: no variable found\n1: no variable found"
-
-
-def test_frames_are_plain_data(fitted):
-    records = json.loads(fitted.describe().to_frame().to_json(orient="records"))
-    assert records[0]["class"] == "setosa"
-    assert records[0]["direction"] == "low"
