@@ -192,8 +192,8 @@ def test_sets_against_loops(iris):
         ]
         return np.log(kernels_oracle.posterior(log_p, model.class_prior_))
 
-    own = [log_posterior(x, unit)[a] for x, unit, a in zip(data.X, data.units, data.codes, strict=True)]
-    own = np.array(own)
+    rows = zip(data.X, data.units, data.codes, strict=True)
+    own = np.array([log_posterior(x, unit)[a] for x, unit, a in rows])
     for coverage in (0.8, 0.95):
         sets = model.predict_set(X_new[30:50], coverage)
         for x, found in zip(X_new[30:50], sets, strict=True):

@@ -26,16 +26,12 @@ PREDICTIONS = ["predict", "predict_proba", "predict_log_proba", "predict_joint_l
 SHARED = ["classes_", "class_count_", "class_prior_", "markers_", "member_weights_", "cv_recall_"]
 
 
-def three_classes(seed=0, n=12):
-    """Three groups that overlap, in four variables, two of them noise."""
-    X, y = make_shifted_groups(n, groups=(1, 3, 5), random_state=seed)
-    order = np.random.RandomState(seed).permutation(y.size)
-    return X[order, :4], y[order]
-
-
 @pytest.fixture(scope="module")
 def data():
-    return three_classes()
+    """Three groups that overlap, in four variables, two of them noise."""
+    X, y = make_shifted_groups(12, groups=(1, 3, 5), random_state=0)
+    order = np.random.RandomState(0).permutation(y.size)
+    return X[order, :4], y[order]
 
 
 @pytest.fixture(scope="module")
@@ -107,15 +103,14 @@ def test_members_stand_on_their_own(fitted, data):
 
 def test_conditionals_are_weighted_sums_of_the_members(fitted, data):
     queries = data[0][:9] + 0.05
-    rival = fitted.explain(queries).rival
     whole = fitted.explain(queries)
     parts = np.zeros(whole.conditional.shape)
     for weight, member in zip(fitted.member_weights_, fitted.members_, strict=True):
         for i in range(len(queries)):
-            codes = np.searchsorted(fitted.classes_, [whole.label[i], rival[i]])
-            (mixtures,) = [member.model_.pool.members]
-            x = mixtures[0].scale.transform(queries[i : i + 1])
-            own, other = (mixtures[0].classes[c].conditionals(x)[0][0] for c in codes)
+            codes = np.searchsorted(fitted.classes_, [whole.label[i], whole.rival[i]])
+            (mixture,) = member.model_.pool.members
+            x = mixture.scale.transform(queries[i : i + 1])
+            own, other = (mixture.classes[c].conditionals(x)[0][0] for c in codes)
             parts[i] += weight * (own - other)
     assert_allclose(whole.conditional, parts, rtol=1e-9, atol=1e-9)
     assert whole.bandwidths is None

@@ -10,7 +10,6 @@ from sklearn.pipeline import make_pipeline
 
 from corral import (
     CorralClassifier,
-    EmptySelectionWarning,
     LSPClassifier,
     MarkerSelector,
     RodeoClassifier,
@@ -70,16 +69,6 @@ def test_names_of_the_selected_columns(shifted):
     assert named.get_feature_names_out().tolist() == ["column 0", "column 1"]
     assert selector.fit(X, y).get_feature_names_out().tolist() == ["x0", "x1"]
     assert selector.get_feature_names_out(NAMES).tolist() == ["column 0", "column 1"]
-
-
-def test_nothing_selected(shifted):
-    # As in scikit-learn's selectors: a warning in transform and no columns; ours comes before, in fit.
-    X, y = shifted
-    with pytest.warns(EmptySelectionWarning, match=r"\[1, 2, 3, 4, 5\]"):
-        selector = RodeoSelector(cutpoint=-100.0).fit(X, y)
-    assert not selector.get_support().any()
-    with pytest.warns(UserWarning, match="No features were selected"):
-        assert selector.transform(X).shape == (500, 0)
 
 
 def test_weights_pass_through_a_pipeline(shifted):

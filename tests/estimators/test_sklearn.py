@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -64,11 +63,6 @@ def data():
 def test_parameters_are_named(estimator):
     with pytest.raises(TypeError, match="positional argument"):
         estimator("sequential")
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
-def test_representations_name_the_class(estimator):
-    assert type(estimator).__name__ in estimator._repr_html_()
 
 
 @pytest.mark.parametrize("estimator", CHECKED, ids=repr)
@@ -130,9 +124,6 @@ def test_pipeline(data):
     assert_allclose(pipeline.predict_proba(X), expected.predict_proba(X), rtol=1e-9, atol=1e-12)
     assert pipeline.score(X, y) == expected.score(X, y)
     assert_array_equal(pipeline.classes_, [1, 2, 5])
-    density = make_pipeline(PCA(2), RodeoDensity()).fit(X)
-    expected = RodeoDensity().fit(PCA(2).fit_transform(X))
-    assert_allclose(density.score_samples(X), expected.score_samples(PCA(2).fit_transform(X)), rtol=1e-9)
 
 
 def test_grid_search(data):

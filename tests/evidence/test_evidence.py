@@ -223,11 +223,9 @@ def test_evidence_of_a_pool_adds_up_with_many_variables(table):
 
 def test_odds_that_are_infinite_leave_nothing_to_the_variables():
     X, y = three_classes()
-    for model in (RodeoClassifier(priors=[0.5, 0.5, 0.0]), RodeoClassifier()):
-        if model.priors == "uniform":
-            model.partial_fit(X[y < 2], y[y < 2], classes=[0, 1, 2])
-        else:
-            model.fit(X, y)
+    improbable = RodeoClassifier(priors=[0.5, 0.5, 0.0]).fit(X, y)
+    without_rows = RodeoClassifier().partial_fit(X[y < 2], y[y < 2], classes=[0, 1, 2])
+    for model in (improbable, without_rows):
         explanation = model.explain(X[:4], against=2)
         assert_array_equal(explanation.base, np.inf)
         assert_array_equal(explanation.evidence, 0.0)
@@ -254,15 +252,10 @@ def test_labels_by_priors_alone_have_the_odds_of_the_priors(model):
 # ------------------------------------------------------------------------------------------ axioms
 
 
-def random_game(d, seed=0):
-    """Values of all sets of d variables, and coalitions of them."""
-    coalitions = Coalitions.all(np.arange(d), d)
-    return coalitions, np.random.RandomState(seed).normal(size=(3, len(coalitions.members)))
-
-
 @pytest.mark.parametrize("d", [0, 1, 2, 5])
 def test_contributions_are_means_over_all_orders(d):
-    coalitions, v = random_game(d)
+    coalitions = Coalitions.all(np.arange(d), d)
+    v = np.random.RandomState(0).normal(size=(3, len(coalitions.members)))
     found, error = coalitions.contributions(v)
     for of_sample, values in zip(found, v, strict=True):
         numbers = {frozenset(np.flatnonzero(s)): i for i, s in enumerate(coalitions.members)}

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+import paper_oracle
 from corral import Explanation, RodeoClassifier
 from support.tables import three_classes
 
@@ -31,37 +32,30 @@ def named(rows):
     return RodeoClassifier().fit(rows[0], NAMES[rows[1]])
 
 
-def log_sum_exp(exponents, weights):
-    """log sum_i w_i exp(e_i) for fractions, as (largest exponent, logarithm of the rest)."""
-    largest = max(exponents)
-    total = math.fsum(
-        w * math.exp(max(float(e - largest), -1e4)) for e, w in zip(exponents, weights, strict=True)
-    )
-    return largest, math.log(total)
-
-
 def brute_force(rows, weights, x, h):
     """Per variable, log of the kernel sum with its factor over the one without; and the shares of the rows.
 
     Exponents are exact and only their differences are rounded, so that samples may be far away.
     """
-    d = len(x)
     terms = [
-        [-(((Fraction(x[j]) - Fraction(row[j])) / Fraction(h[j])) ** 2) / 2 for j in range(d)] for row in rows
+        [-(((Fraction(x[j]) - Fraction(row[j])) / Fraction(h[j])) ** 2) / 2 for j in range(len(x))]
+        for row in rows
     ]
     whole = [sum(row) for row in terms]
-    largest, log_rest = log_sum_exp(whole, weights)
+
+    def log_sum(exponents):
+        """The largest exponent, and for the rest the logarithms of terms and of their sum."""
+        largest = max(exponents)
+        rest = [math.log(w) + float(e - largest) for e, w in zip(exponents, weights, strict=True)]
+        return largest, rest, paper_oracle.log_sum_exp(rest)
+
+    largest, logs, total = log_sum(whole)
     conditional = []
-    for j in range(d):
-        largest_j, log_rest_j = log_sum_exp(
-            [e - row[j] for e, row in zip(whole, terms, strict=True)], weights
-        )
-        log_ratio = float(largest - largest_j) + log_rest - log_rest_j
+    for j in range(len(x)):
+        largest_j, _, total_j = log_sum([e - row[j] for e, row in zip(whole, terms, strict=True)])
+        log_ratio = float(largest - largest_j) + total - total_j
         conditional.append(log_ratio - math.log(h[j] * math.sqrt(2.0 * math.pi)))
-    shares = [
-        w * math.exp(max(float(e - largest), -1e4) - log_rest) for e, w in zip(whole, weights, strict=True)
-    ]
-    return conditional, shares
+    return conditional, [math.exp(log_share - total) for log_share in logs]
 
 
 def expected_explanation(fitted, X, y, weights, queries, rivals=None):
@@ -86,11 +80,11 @@ def expected_explanation(fitted, X, y, weights, queries, rivals=None):
     return labels, rivals, evidence, shares
 
 
-def agree(explanation, expected, atol=1e-9):
+def agree(explanation, expected):
     labels, rivals, evidence, shares = expected
     assert_array_equal(explanation.label, labels)
     assert_array_equal(explanation.rival, rivals)
-    assert_allclose(explanation.conditional, evidence, rtol=1e-9, atol=atol)
+    assert_allclose(explanation.conditional, evidence, rtol=1e-9, atol=1e-9)
     for i in range(len(explanation)):
         rows = explanation.rows[i][explanation.rows[i] >= 0]
         assert_allclose(explanation.shares[i, : rows.size], shares[i, rows], rtol=1e-9, atol=1e-12)
