@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Hashable
 from fractions import Fraction
+from statistics import median_low
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,11 +33,6 @@ def nearest_distance(
     return 0.0 if math.isnan(x) or not apart else min(apart)
 
 
-def lower_median(values: list[float]) -> float:
-    """The lower one of two medians."""
-    return sorted(values)[(len(values) - 1) // 2]
-
-
 class _TableWithout:
     """Columns and weights of the rows of a table that are not of a unit, with medians."""
 
@@ -45,7 +41,7 @@ class _TableWithout:
         self.columns = [floats(column) for column in np.asarray(X, dtype=float)[left].T]
         self.weights = [floats(weights)[i] for i in left]
         self.medians = [
-            lower_median([v for v in column if not math.isnan(v)] or [math.nan]) for column in self.columns
+            median_low([v for v in column if not math.isnan(v)] or [math.nan]) for column in self.columns
         ]
 
     def deviation_from_median(self, j: int, x: float) -> float:
@@ -120,7 +116,7 @@ def robust_deviation(column: ArrayLike, weights: ArrayLike) -> float:
         return 1.0
     whole, rest = deviation(known) if len({v for v, _ in known}) > 1 else 1.0, known
     if len(known) >= 20:
-        median = lower_median([v for v, _ in known])
+        median = median_low([v for v, _ in known])
         nearest_first = sorted(known, key=lambda value: abs(value[0] - median))
         rest = nearest_first[: len(known) - math.ceil(0.005 * len(known))]
         if len({v for v, _ in rest}) > 1:
@@ -196,6 +192,16 @@ def told_apart(likeness: ArrayLike, codes: ArrayLike, weights: ArrayLike) -> flo
     return sum(found) / n_classes
 
 
+def weighted_median(pairs: list[tuple[float, float]]) -> float:
+    """The lower median of values with weights; 0 of none."""
+    half, below = 0.5 * sum(w for _, w in pairs), 0.0
+    for value, w in sorted(pairs):
+        below += w
+        if below >= half:
+            return value
+    return 0.0
+
+
 def typical_scores(
     left_out: ArrayLike, codes: ArrayLike, weights: ArrayLike
 ) -> Callable[[ArrayLike, ArrayLike], list[float]]:
@@ -212,18 +218,12 @@ def typical_scores(
         if w > 0
     ]
 
-    def median(rows: list[tuple[float, int, float]]) -> float:
-        half, below = 0.5 * sum(w for _, _, w in rows), 0.0
-        for value, _, w in sorted(rows):
-            below += w
-            if below >= half:
-                return value
-        return 0.0
-
-    medians = [median([row for row in own if row[1] == y] or own) for y in range(n_classes)]
+    of_all = weighted_median([(value, w) for value, _, w in own])
+    by_class = [[(value, w) for value, a, w in own if a == y] for y in range(n_classes)]
+    medians = [weighted_median(rows) if rows else of_all for rows in by_class]
     lower = sum(w * max(0.0, medians[y] - value) for value, y, w in own)
     spread = 2.0 * lower / sum(w for _, _, w in own) or 1.0
-    centers = [(m + median(own)) / 2.0 for m in medians]
+    centers = [(m + of_all) / 2.0 for m in medians]
     return lambda log_density, terms: [
         (log_p - c) / spread - term
         for log_p, c, term in zip(floats(log_density), centers, floats(terms), strict=True)

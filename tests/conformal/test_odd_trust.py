@@ -1,7 +1,6 @@
 """Typicality, novelty, sets, decisions and explanations of odd tables: right answers, or one sentence."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -141,27 +140,3 @@ def test_groups_of_which_each_class_has_two_and_compressed_classes():
         CorralClassifier(random_state=0, max_rows=30).fit(*groups_of_rows(60)),
     ):
         assert_array_equal(check_answers(model, np.array([USUAL, FAR])), [False, True])
-
-
-def test_a_level_that_no_training_row_has_counts_as_missing():
-    rows = pd.DataFrame(X, columns=list("abc")).assign(kind=np.where(np.arange(len(X)) % 2, "u", "v"))
-    model = CorralClassifier(random_state=0).fit(rows, Y)
-    samples = pd.DataFrame([USUAL, USUAL, FAR], columns=list("abc")).assign(kind=["new", None, "new"])
-    with pytest.warns(UserWarning, match="and count as missing: 2 of 'kind' \\(such as 'new'"):
-        novel = model.is_novel(samples)
-    assert_array_equal(novel, [False, False, True])
-    found = model.typicality(samples)
-    assert_array_equal(found[0], found[1])
-
-
-@pytest.mark.parametrize("method", ["typicality", "is_novel", "predict_set", "assess", "explain"])
-def test_samples_that_cannot_be_judged_get_one_sentence(method):
-    ask = getattr(KINDS["class"].fit(X, Y), method)
-    for samples, said in (
-        ([[np.inf, 0.0, 0.0]], "Column 'x0' holds an infinite value in row 0"),
-        (X[:, :2], "X has 2 features, but RodeoClassifier is expecting 3"),
-        (X[:0], "Found array with 0 sample"),
-        ([["a", "b", "c"]], "could not convert string to float: 'a'"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            ask(samples)

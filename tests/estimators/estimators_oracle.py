@@ -9,6 +9,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from data.data_oracle import midrank
+
 
 def units(
     X: np.ndarray, scale: str | None, weights: ArrayLike | None = None
@@ -21,7 +23,7 @@ def units(
             columns = []
             for x, q in zip(X.T, Q.T, strict=True):
                 values = np.unique(x)
-                share = [(w[x < value].sum() + 0.5 * w[x == value].sum()) / w.sum() for value in values]
+                share = [midrank(x, w, value) for value in values]
                 columns.append(np.interp(q, values, share))
             return np.column_stack(columns)
 

@@ -70,16 +70,6 @@ def test_parameters_reach_the_algorithm(parameters):
     assert changed.any()  # or the parameter would not have mattered here
 
 
-def test_initial_bandwidth():
-    X = np.random.default_rng(0).normal(size=(40, 2))
-    assert RodeoDensity().fit(X).initial_bandwidth_ == pytest.approx(1 / math.log(math.log(40)), rel=1e-15)
-    assert RodeoDensity(c0=0.5).fit(X[:10]).initial_bandwidth_ == pytest.approx(0.5 / math.log(math.log(16)))
-    weights = np.linspace(0.5, 2.5, 40)
-    n = weights.sum() ** 2 / (weights**2).sum()
-    density = RodeoDensity().fit(X, sample_weight=weights)
-    assert density.initial_bandwidth_ == pytest.approx(1 / math.log(math.log(n)), rel=1e-14)
-
-
 def test_score_is_the_total_log_likelihood():
     X = np.random.default_rng(0).normal(size=(30, 2))
     density = RodeoDensity().fit(X)
@@ -123,16 +113,6 @@ def integral(density, X, n_points, margin):
     for axis in reversed(axes):
         p = np.trapezoid(p, axis, axis=-1)
     return float(p)
-
-
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize(("d", "n_points"), [(1, 1001), (2, 161)])
-def test_integrates_to_one_with_one_bandwidth(d, n_points, scale):
-    # Here the estimate is a density in the units of X. The box holds all but 1e-9 of it, and the
-    # trapezoidal rule is far more accurate than that for a sum of normal densities.
-    X = np.random.default_rng(0).uniform(size=(60, d)) * np.array([2, 3])[:d]
-    density = RodeoDensity(scale=scale, min_bandwidth=10).fit(X)
-    assert integral(density, X, n_points, margin=6) == pytest.approx(1, abs=1e-6)
 
 
 @pytest.mark.parametrize("update", UPDATES)

@@ -1,6 +1,6 @@
 """What marks each class: descriptions, evidence for classes, and the words for both."""
 
-import json
+import functools
 from html.parser import HTMLParser
 
 import numpy as np
@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectFromModel
 
 import paper_oracle
@@ -89,32 +88,6 @@ def test_the_frame_has_a_line_for_each_class_and_variable(iris, estimator):
         assert order == sorted(order)
 
 
-def test_units_seeds_and_increasing_functions_change_nothing(iris):
-    X, y = iris
-    plain = CorralClassifier(**QUICK).fit(X, y).describe()
-    other = CorralClassifier(**{**QUICK, "random_state": 7}).fit(1e3 * np.exp(X), y).describe()
-    assert_array_equal(other.markers, plain.markers)
-    assert_array_equal(other.direction, plain.direction)
-    assert_array_equal(other.effect, plain.effect)
-    assert_array_equal(other.pvalue, plain.pvalue)
-
-
-def test_a_larger_effect_may_be_asked_for(iris):
-    few = MarkerSelector(min_effect=0.9).fit(*iris)
-    many = MarkerSelector(min_effect=0.15).fit(*iris)
-    assert few.markers_.sum() < many.markers_.sum()
-    assert not (few.markers_ & ~many.markers_).any()
-
-
-def test_a_random_flag_describes_nothing_and_moves_nothing():
-    X, y = load_breast_cancer(return_X_y=True)
-    plain = MarkerSelector().fit(X, y).describe()
-    flag = np.random.default_rng(0).random(len(X)) < 1 / 40
-    flagged = MarkerSelector().fit(np.column_stack([X, flag]), y).describe()
-    assert not flagged.markers[:, 30].any()
-    assert_array_equal(flagged.order[:, :5], plain.order[:, :5])
-
-
 def test_the_groups_of_the_paper_have_their_variables():
     X, y = make_ten_groups(100, random_state=1)
     markers = CorralClassifier(**QUICK).fit(X, y).markers_
@@ -123,13 +96,6 @@ def test_the_groups_of_the_paper_have_their_variables():
     ]
     X, y = make_shifted_groups(200, random_state=1)
     assert_array_equal(MarkerSelector().fit(X, y).markers_, np.tile(np.arange(10) < 2, (5, 1)))
-
-
-def test_halves_say_how_stable_a_selection_is(fitted):
-    frequency = fitted.selection_frequency(10, random_state=0)
-    assert frequency.shape == fitted.markers_.shape
-    assert (frequency[:, 2:] == 1.0).all()  # petals
-    assert 0.0 < frequency[fitted.markers_].min() <= 1.0
 
 
 # What labels rest on
@@ -146,14 +112,8 @@ def test_evidence_agrees_with_the_plain_loops(bandwidth, weighted):
     weights = random.uniform(0.5, 2.0, 15) if weighted else None
     model = RodeoClassifier(bandwidth=bandwidth, scale=None, priors="empirical").fit(X, y, weights)
 
-    known = {}  # the loops ask for the same ones again for every set of variables
-
+    @functools.cache  # the loops ask for the same ones again for every set of variables
     def bandwidths(a, row, x):
-        if (a, row, tuple(x)) not in known:
-            known[a, row, tuple(x)] = computed_bandwidths(a, row, x)
-        return known[a, row, tuple(x)]
-
-    def computed_bandwidths(a, row, x):
         of_class = y == a
         w = None if weights is None else weights[of_class].copy()
         if bandwidth == "class":
@@ -261,9 +221,9 @@ def test_few_values_are_named():
 def test_numbers_in_words():
     values = [38.7, 47.654, 560.0, -0.0, 1e-4, 1.23456e-5, 9999.97, 24730.5, 35971.8, -123456.0]
     texts = ["38.7", "47.65", "560", "0", "0.0001", "1.235e-05", "10000", "24730", "35972", "-123456"]
+    values += [20231231.0, 999999999999999.0, 1e15, np.nan, -np.inf]
+    texts += ["20231231", "999999999999999", "1e+15", "nan", "-inf"]
     assert [number_text(value) for value in values] == texts
-    values = [20231231.0, 999999999999999.0, 1e15, np.nan, -np.inf]
-    assert [number_text(value) for value in values] == ["20231231", "999999999999999", "1e+15", "nan", "-inf"]
 
 
 def test_numbers_that_are_compared_look_different():
@@ -351,21 +311,8 @@ def test_notebooks_show_explanations(iris):
 # Files, errors and warnings
 
 
-@pytest.mark.parametrize("estimator", [MarkerSelector(), CorralClassifier(), RodeoClassifier()], ids=str)
-def test_describe_needs_fit(estimator):
-    with pytest.raises(NotFittedError):
-        estimator.describe()
-    assert not hasattr(estimator, "feature_importances_")
-
-
 def test_a_selector_that_finds_nothing_says_so():
     X = np.random.default_rng(0).normal(size=(60, 3))
     with pytest.warns(EmptySelectionWarning, match=r"mark the classes \[0, 1\]: they may"):
         selector = MarkerSelector().fit(X, np.repeat([0, 1], 30))
     assert repr(selector.describe()) == "0: no variable found\n1: no variable found"
-
-
-def test_frames_are_plain_data(fitted):
-    records = json.loads(fitted.describe().to_frame().to_json(orient="records"))
-    assert records[0]["class"] == "setosa"
-    assert records[0]["direction"] == "low"

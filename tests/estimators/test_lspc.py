@@ -9,7 +9,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -70,12 +69,6 @@ def test_centres_of_a_large_class_are_drawn(data, queries):
     other = LSPClassifier(sigmas=[0.2], alphas=[0.03], max_centers=5, random_state=1).fit(X, y)
     assert_array_equal(again.centers_, model.centers_)
     assert not np.array_equal(other.centers_, model.centers_)
-
-
-def test_rows_are_centres_of_their_own_class(data):
-    X, y = data
-    model = LSPClassifier(**SMALL).fit(X, y)
-    assert_array_equal(model.dual_coef_ != 0, np.sort(y)[:, np.newaxis] == [1, 2, 4])
 
 
 @pytest.mark.parametrize("scale", ["standard", "range", "rank"])
@@ -203,10 +196,6 @@ def test_far_away_the_nearest_centres_decide(data):
         far = np.array([[distance, 0.5, 0.5, 0.5], [-distance, 0.5, 0.5, 0.5]])
         nearest = [((X - x) ** 2).sum(axis=1).argmin() for x in far]
         assert_array_equal(model.predict(far), y[nearest])
-    for distance in (1e8, 1e160, 1e308):
-        proba = model.predict_proba(np.array([[distance, -distance, 0.0, distance]]))
-        assert np.isfinite(proba).all()
-        assert_allclose(proba.sum(axis=1), 1)
 
 
 def test_chunks_of_queries_do_not_matter(data):
@@ -218,16 +207,17 @@ def test_chunks_of_queries_do_not_matter(data):
         assert_allclose(model.predict_proba(many[:, :4]), whole, atol=1e-12)
 
 
-def numbers(low=-1e300, high=1e300):  # scikit-learn's own check adds them up, which must not overflow
-    return st.one_of(
-        st.sampled_from([0.0, 1.0, -1.0, 5e-324, 1e-200, 1e200, high]), st.floats(low, high, allow_nan=False)
-    )
+# scikit-learn's own check adds them up, which must not overflow.
+NUMBERS = st.one_of(
+    st.sampled_from([0.0, 1.0, -1.0, 5e-324, 1e-200, 1e200, 1e300]),
+    st.floats(-1e300, 1e300, allow_nan=False),
+)
 
 
 @examples(60)
 @given(
-    st.lists(st.lists(numbers(), min_size=2, max_size=2), min_size=4, max_size=12),
-    st.lists(st.lists(numbers(), min_size=2, max_size=2), min_size=1, max_size=4),
+    st.lists(st.lists(NUMBERS, min_size=2, max_size=2), min_size=4, max_size=12),
+    st.lists(st.lists(NUMBERS, min_size=2, max_size=2), min_size=1, max_size=4),
     st.sampled_from([None, "standard", "range", "rank"]),
     st.sampled_from([1e-10, 1.0, 1e10]),
 )
@@ -302,10 +292,6 @@ def test_bad_parameters(data, parameters, message):
 
 def test_bad_rows(data):
     X, y = data
-    with pytest.raises(ValueError, match="at least two classes, got one class: 1"):
-        LSPClassifier().fit(X, np.ones(len(y), dtype=int))
-    with pytest.raises(ValueError, match="Unknown label type"):
-        LSPClassifier().fit(X, X[:, 0])
     with pytest.raises(
         ValueError, match=r"^Column 'x0' has gaps \(NaN\): LSPClassifier takes none; fill them, .*\.$"
     ):
@@ -314,5 +300,3 @@ def test_bad_rows(data):
         ValueError, match=r"^Column 'a' holds text, such as 'b': LSPClassifier takes numbers only"
     ):
         LSPClassifier().fit(pd.DataFrame(X).add_prefix("c").assign(a="b"), y)
-    with pytest.raises(NotFittedError):
-        LSPClassifier().predict_proba(X)

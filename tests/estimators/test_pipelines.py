@@ -255,15 +255,6 @@ def test_typical_rows_are_complete_ones(table, tmp_path):
         assert not X.iloc[of_class].isna().any(axis=None)
 
 
-def test_report_refuses_other_pipelines(table, tmp_path):
-    X, y = table
-    density = make_pipeline(StandardScaler(), RodeoDensity()).fit(X[NUMBERS])
-    with pytest.raises(TypeError, match="not of a RodeoDensity"):
-        write_report(tmp_path / "page.html", density, X[NUMBERS])
-    with pytest.raises(NotFittedError, match="call fit before writing"):
-        write_report(tmp_path / "page.html", make_pipeline(StandardScaler(), quick()), X[NUMBERS], y)
-
-
 # Model files
 
 

@@ -48,6 +48,7 @@ def test_an_index_names_training_rows(kind, frame, tmp_path):
         assert found.row_names.tolist() == frame["patient"].to_numpy()[found.rows].tolist()
         for member in getattr(model, "members_", ()):
             assert member.explain(X[:1]).row_names is not None
+            assert member.feature_names_in_.tolist() == NAMES
         assert f"closest:  {found.row_names[0, 0]} (" in repr(found)
         assert found.support_to_frame()["name"].tolist() == found.row_names.ravel().tolist()
 
@@ -172,12 +173,6 @@ def test_fit_tells_of_names_that_stand_twice(frame, tmp_path):
         "patient)."
     )
     assert run(*fit, "--group", "patient").stderr == ""
-
-
-def test_reports_name_rows(folder, frame, tmp_path):
-    run("report", folder / "m.corral", folder / "t.csv", "--out", tmp_path / "r.html", "-q")
-    page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert frame["patient"][0] in [row["name"] for row in data_of(page)["rows"]]
 
 
 def test_the_report_of_a_fit_names_patients(frame, tmp_path):

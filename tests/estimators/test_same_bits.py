@@ -1,6 +1,5 @@
 """The same bits on any number of threads; a row alone, among others and in any order has the same numbers."""
 
-import dask.array as da
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -59,6 +58,7 @@ def test_classifier(settings):
     X, y, queries = tables()
     weights = 1.0 + np.arange(len(y)) % 2
     model = RodeoClassifier(**settings, cutpoint=-0.5).fit(X, y, weights)
+    assert_rows_on_their_own(lambda rows: np.column_stack(model.assess(rows)), queries)
     assert_rows_on_their_own(model.predict_proba, queries)
     assert_rows_on_their_own(model.local_bandwidths, queries)
     assert_same_on_threads(model, model.log_density, queries)
@@ -94,6 +94,7 @@ def test_search_with_gaps_and_levels():
         table[random.random(table.shape) < 0.2] = np.nan
     model = CorralClassifier(random_state=0, categorical_features=[3]).fit(X, y)
     assert_rows_on_their_own(model.predict_proba, queries)
+    assert_rows_on_their_own(lambda rows: np.column_stack(model.assess(rows)), queries)
     assert_rows_on_their_own(lambda rows: model.explain(rows).evidence, queries)
     assert_same_on_threads(model, model.predict_proba, queries)
 
@@ -114,13 +115,6 @@ def test_least_squares(scale):
     X, y, queries = tables()
     model = LSPClassifier(scale=scale, sigmas=[1.0], alphas=[0.1]).fit(X, y)
     assert_rows_on_their_own(model.predict_proba, queries)
-
-
-def test_chunks_of_a_collection():
-    X, y, queries = tables()
-    model = RodeoClassifier().fit(X, y)
-    lazy = model.predict_proba(da.from_array(queries, chunks=((1, 2, 7, 9), 3)))
-    assert_close(lazy.compute(scheduler="synchronous"), model.predict_proba(queries))
 
 
 def test_accuracies_are_at_most_one():

@@ -5,14 +5,11 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from corral import (
     CorralClassifier,
-    EmptySelectionWarning,
     LSPClassifier,
     MarkerSelector,
     RodeoClassifier,
@@ -74,16 +71,6 @@ def test_names_of_the_selected_columns(shifted):
     assert selector.get_feature_names_out(NAMES).tolist() == ["column 0", "column 1"]
 
 
-def test_nothing_selected(shifted):
-    # As in scikit-learn's selectors: a warning in transform and no columns; ours comes before, in fit.
-    X, y = shifted
-    with pytest.warns(EmptySelectionWarning, match=r"\[1, 2, 3, 4, 5\]"):
-        selector = RodeoSelector(cutpoint=-100.0).fit(X, y)
-    assert not selector.get_support().any()
-    with pytest.warns(UserWarning, match="No features were selected"):
-        assert selector.transform(X).shape == (500, 0)
-
-
 def test_weights_pass_through_a_pipeline(shifted):
     X, y = shifted
     weights = np.where(y == 1, 0.0, 1.0)  # as if the first group were not there
@@ -94,10 +81,7 @@ def test_weights_pass_through_a_pipeline(shifted):
 
 
 @pytest.mark.parametrize("selector", [RodeoSelector(), MarkerSelector()], ids=repr)
-def test_transform_needs_fit_and_fit_needs_targets(selector, shifted):
-    for call in (lambda: clone(selector).transform([[0.0]]), lambda: clone(selector).get_support()):
-        with pytest.raises(NotFittedError):
-            call()
+def test_fit_needs_targets(selector, shifted):
     assert selector.__sklearn_tags__().target_tags.required
     with pytest.raises(ValueError, match="requires y"):
         selector.fit(shifted[0], None)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from conformal.conformal_oracle import extreme_term, extremes, remoteness
+from conformal.conformal_oracle import extreme_term, extremes, remoteness, weighted_median
 from kernels.kernels_oracle import kernel_log_density
 from paper_oracle import floats
 
@@ -15,7 +15,7 @@ from paper_oracle import floats
 def mean_evidence(
     X: ArrayLike,
     y: ArrayLike,
-    bandwidths: Callable[[int, int | None, list[float]], list[float]],
+    bandwidths: Callable[[int, int | None, tuple[float, ...]], list[float]],
     priors: ArrayLike,
     weights: ArrayLike | None = None,
 ) -> list[list[float]]:
@@ -29,7 +29,7 @@ def mean_evidence(
     d, classes = X.shape[1], sorted(set(y.tolist()))
 
     def log_density(a: int, i: int, known: frozenset[int]) -> float:
-        h = bandwidths(a, i if y[i] == a else None, floats(X[i]))
+        h = bandwidths(a, i if y[i] == a else None, tuple(floats(X[i])))
         h = [h_j if j in known else math.inf for j, h_j in enumerate(h)]
         others = np.where(np.arange(len(X)) == i, 0.0, m)
         return kernel_log_density(X[y == a], X[i], h, weights=others[y == a])
@@ -97,12 +97,7 @@ def unlikeness(
         if j not in of_x:
             found.append(0.0)
             continue
-        known = sorted((of_row[j], m[i]) for i, of_row in of_rows.items() if j in of_row)
-        below, median = 0.0, 0.0
-        for value, w in known:
-            if below < 0.5 * sum(w for _, w in known):
-                median = value
-            below += w
+        median = weighted_median([(of_row[j], m[i]) for i, of_row in of_rows.items() if j in of_row])
         alone = [x[k] if k == j else math.nan for k in range(len(x))]
         found.append((median - of_x[j]) / spread + remoteness(X, codes, units, y, alone, None, m))
     apart = extremes(X, units, x, None, m)

@@ -38,11 +38,15 @@ def three_classes(seed=0, d=4, n=14):
     return X, y
 
 
+def codes_of(model, explanation):
+    """Numbers of the labels and of their rivals."""
+    return (np.searchsorted(model.classes_, of) for of in (explanation.label, explanation.rival))
+
+
 def adds_up(model, X, explanation):
     """Compare the sum with the predicted log odds."""
     log_proba = model.predict_log_proba(X)
-    at = np.arange(len(X))
-    label, rival = (np.searchsorted(model.classes_, name) for name in (explanation.label, explanation.rival))
+    at, (label, rival) = np.arange(len(X)), codes_of(model, explanation)
     log_odds = log_proba[at, label] - log_proba[at, rival]
     assert_allclose(explanation.base + explanation.evidence.sum(axis=1), log_odds, rtol=1e-9, atol=1e-9)
     assert_array_equal(explanation.log_odds, explanation.base + explanation.evidence.sum(axis=1))
@@ -61,47 +65,12 @@ def by_predictions(model, samples, explanation, i):
     else:
         some = np.array([[x if j in known else np.nan for j, x in enumerate(row[0])] for known in sets])
     log_proba = model.predict_log_proba(some)
-    label, rival = (
-        int(np.searchsorted(model.classes_, of[i])) for of in (explanation.label, explanation.rival)
-    )
-    values = dict(zip(sets, log_proba[:, label] - log_proba[:, rival], strict=True))
+    label, rival = codes_of(model, explanation)
+    values = dict(zip(sets, log_proba[:, label[i]] - log_proba[:, rival[i]], strict=True))
     return evidence_oracle.shapley(values.__getitem__, list(range(d)))
 
 
-def by_densities(model, x, explanation, log_density, i=0):
-    """The same from log densities of a class and a set of variables, as plain loops compute them."""
-    label, rival = (
-        int(np.searchsorted(model.classes_, of[i])) for of in (explanation.label, explanation.rival)
-    )
-
-    def value(known):
-        log_densities = [log_density(a, sorted(known)) for a in range(len(model.classes_))]
-        P = kernels_oracle.posterior(log_densities, model.class_prior_)
-        return np.log(P[label]) - np.log(P[rival])
-
-    return evidence_oracle.shapley(value, [j for j in range(len(x)) if not np.isnan(x[j])])
-
-
 # ------------------------------------------------------------------------------------- all sets, d <= 8
-
-
-@pytest.mark.parametrize("more", [{}, UNEQUAL], ids=["uniform", "unequal"])
-@pytest.mark.parametrize("features", ["all", "selected"])
-def test_exact_evidence_by_predictions_with_gaps(features, more):
-    X, y = three_classes()
-    model = RodeoClassifier(bandwidth="class", features=features, cutpoint=-0.5, **more)
-    model.fit(X, y, np.linspace(0.5, 2.0, len(y)))
-    queries = X[::9] + 0.1
-    explanation = model.explain(queries)
-    assert_array_equal(explanation.evidence_error, 0.0)
-    for i in range(len(queries)):
-        expected = by_predictions(model, queries, explanation, i)
-        assert_allclose(explanation.evidence[i], expected, rtol=1e-8, atol=1e-9)
-    assert_allclose(
-        explanation.base,
-        np.log(model.class_prior_[explanation.label] / model.class_prior_[explanation.rival]),
-        atol=1e-12,
-    )
 
 
 @pytest.mark.parametrize("more", [{}, UNEQUAL], ids=["uniform", "unequal"])
@@ -113,21 +82,23 @@ def test_exact_evidence_with_the_bandwidths_of_the_sample(scale, features, more)
     queries = X[::11] - 0.1
     queries[1, 2] = np.nan
     explanation, h = model.explain(queries), model.local_bandwidths(queries)
+    label, rival = codes_of(model, explanation)
     scaled, x = (model.model_.scale.transform(of) for of in (X, queries))
     ranges = np.ptp(scaled, axis=0)
     for i in range(len(queries)):
 
         def log_density(a, known, i=i):
             used = model.relevant_[a] if features == "selected" else np.ones(4, dtype=bool)
-            some = [j for j in known if used[j]]
-            uniform = -sum(np.log(ranges[j]) for j in known if not used[j])
-            if not some:
-                return uniform
-            rows = scaled[y == a][:, some]
-            return uniform + kernels_oracle.kernel_log_density(rows, x[i, some], h[i, a, some])
+            h_known = [h[i, a, j] if used[j] and j in known else np.inf for j in range(4)]
+            uniform = sum(np.log(ranges[j]) for j in known if not used[j])
+            return kernels_oracle.kernel_log_density(scaled[y == a], x[i], h_known) - uniform
+
+        def log_odds(known, i=i, log_density=log_density):
+            P = kernels_oracle.posterior([log_density(a, known) for a in range(3)], model.class_prior_)
+            return np.log(P[label[i]]) - np.log(P[rival[i]])
 
         given = ~np.isnan(queries[i])
-        expected = by_densities(model, queries[i], explanation, log_density, i)
+        expected = evidence_oracle.shapley(log_odds, np.flatnonzero(given).tolist())
         assert_allclose(explanation.evidence[i, given], expected, rtol=1e-8, atol=1e-9)
         assert_array_equal(explanation.evidence[i, ~given], 0.0)
 
@@ -172,17 +143,23 @@ def table():
     [
         RodeoClassifier(bandwidth="class"),
         RodeoClassifier(bandwidth="class", features="selected", scale="rank"),
+        RodeoClassifier(bandwidth="class", features="selected", cutpoint=-0.5, **UNEQUAL),
         CorralClassifier(random_state=0),
     ],
-    ids=["class", "selected", "pool"],
+    ids=["class", "selected", "unequal", "pool"],
 )
 def test_exact_evidence_of_gaps_and_levels(table, model):
     frame, y = table
-    model.fit(frame, y)
+    model.fit(frame, y, np.linspace(0.5, 2.0, len(y)))
     queries = frame.iloc[[0, 50, 100]].copy()
     queries.iloc[0, 1] = np.nan
     explanation = model.explain(queries)
     adds_up(model, queries, explanation)
+    assert_array_equal(explanation.evidence_error, 0.0)
+    label, rival = codes_of(model, explanation)
+    assert_allclose(
+        explanation.base, np.log(model.class_prior_[label] / model.class_prior_[rival]), atol=1e-12
+    )
     for i in range(len(queries)):
         expected = by_predictions(model, queries, explanation, i)
         assert_allclose(explanation.evidence[i], expected, rtol=1e-7, atol=1e-8)
@@ -246,11 +223,9 @@ def test_evidence_of_a_pool_adds_up_with_many_variables(table):
 
 def test_odds_that_are_infinite_leave_nothing_to_the_variables():
     X, y = three_classes()
-    for model in (RodeoClassifier(priors=[0.5, 0.5, 0.0]), RodeoClassifier()):
-        if model.priors == "uniform":
-            model.partial_fit(X[y < 2], y[y < 2], classes=[0, 1, 2])
-        else:
-            model.fit(X, y)
+    improbable = RodeoClassifier(priors=[0.5, 0.5, 0.0]).fit(X, y)
+    without_rows = RodeoClassifier().partial_fit(X[y < 2], y[y < 2], classes=[0, 1, 2])
+    for model in (improbable, without_rows):
         explanation = model.explain(X[:4], against=2)
         assert_array_equal(explanation.base, np.inf)
         assert_array_equal(explanation.evidence, 0.0)
@@ -277,15 +252,10 @@ def test_labels_by_priors_alone_have_the_odds_of_the_priors(model):
 # ------------------------------------------------------------------------------------------ axioms
 
 
-def random_game(d, seed=0):
-    """Values of all sets of d variables, and coalitions of them."""
-    coalitions = Coalitions.all(np.arange(d), d)
-    return coalitions, np.random.RandomState(seed).normal(size=(3, len(coalitions.members)))
-
-
 @pytest.mark.parametrize("d", [0, 1, 2, 5])
 def test_contributions_are_means_over_all_orders(d):
-    coalitions, v = random_game(d)
+    coalitions = Coalitions.all(np.arange(d), d)
+    v = np.random.RandomState(0).normal(size=(3, len(coalitions.members)))
     found, error = coalitions.contributions(v)
     for of_sample, values in zip(found, v, strict=True):
         numbers = {frozenset(np.flatnonzero(s)): i for i, s in enumerate(coalitions.members)}

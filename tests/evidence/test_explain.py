@@ -7,25 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import NotFittedError
 
+import paper_oracle
 from corral import Explanation, RodeoClassifier
+from support.tables import three_classes
 
 pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 SCALES = ["range", "standard", "rank", None]
-N = 15  # rows of the smallest class
-
-
-def three_classes(seed=0):
-    """Class k is concentrated in column k of four; 15, 16 and 17 rows, in no order of classes."""
-    random = np.random.RandomState(seed)
-    y = random.permutation(np.repeat([0, 1, 2], [N, N + 1, N + 2]))
-    X = random.uniform(size=(y.size, 4))
-    for k in range(3):
-        X[y == k, k] = random.normal(0.5, 0.05, (y == k).sum())
-    return X * [1.0, 2.0, 0.5, 1.0], y
-
-
 NAMES = np.array(["ant", "bee", "cat"])
 
 
@@ -44,37 +32,30 @@ def named(rows):
     return RodeoClassifier().fit(rows[0], NAMES[rows[1]])
 
 
-def log_sum_exp(exponents, weights):
-    """log sum_i w_i exp(e_i) for fractions, as (largest exponent, logarithm of the rest)."""
-    largest = max(exponents)
-    total = math.fsum(
-        w * math.exp(max(float(e - largest), -1e4)) for e, w in zip(exponents, weights, strict=True)
-    )
-    return largest, math.log(total)
-
-
 def brute_force(rows, weights, x, h):
     """Per variable, log of the kernel sum with its factor over the one without; and the shares of the rows.
 
     Exponents are exact and only their differences are rounded, so that samples may be far away.
     """
-    d = len(x)
     terms = [
-        [-(((Fraction(x[j]) - Fraction(row[j])) / Fraction(h[j])) ** 2) / 2 for j in range(d)] for row in rows
+        [-(((Fraction(x[j]) - Fraction(row[j])) / Fraction(h[j])) ** 2) / 2 for j in range(len(x))]
+        for row in rows
     ]
     whole = [sum(row) for row in terms]
-    largest, log_rest = log_sum_exp(whole, weights)
+
+    def log_sum(exponents):
+        """The largest exponent, and for the rest the logarithms of terms and of their sum."""
+        largest = max(exponents)
+        rest = [math.log(w) + float(e - largest) for e, w in zip(exponents, weights, strict=True)]
+        return largest, rest, paper_oracle.log_sum_exp(rest)
+
+    largest, logs, total = log_sum(whole)
     conditional = []
-    for j in range(d):
-        largest_j, log_rest_j = log_sum_exp(
-            [e - row[j] for e, row in zip(whole, terms, strict=True)], weights
-        )
-        log_ratio = float(largest - largest_j) + log_rest - log_rest_j
+    for j in range(len(x)):
+        largest_j, _, total_j = log_sum([e - row[j] for e, row in zip(whole, terms, strict=True)])
+        log_ratio = float(largest - largest_j) + total - total_j
         conditional.append(log_ratio - math.log(h[j] * math.sqrt(2.0 * math.pi)))
-    shares = [
-        w * math.exp(max(float(e - largest), -1e4) - log_rest) for e, w in zip(whole, weights, strict=True)
-    ]
-    return conditional, shares
+    return conditional, [math.exp(log_share - total) for log_share in logs]
 
 
 def expected_explanation(fitted, X, y, weights, queries, rivals=None):
@@ -99,11 +80,11 @@ def expected_explanation(fitted, X, y, weights, queries, rivals=None):
     return labels, rivals, evidence, shares
 
 
-def agree(explanation, expected, atol=1e-9):
+def agree(explanation, expected):
     labels, rivals, evidence, shares = expected
     assert_array_equal(explanation.label, labels)
     assert_array_equal(explanation.rival, rivals)
-    assert_allclose(explanation.conditional, evidence, rtol=1e-9, atol=atol)
+    assert_allclose(explanation.conditional, evidence, rtol=1e-9, atol=1e-9)
     for i in range(len(explanation)):
         rows = explanation.rows[i][explanation.rows[i] >= 0]
         assert_allclose(explanation.shares[i, : rows.size], shares[i, rows], rtol=1e-9, atol=1e-12)
@@ -127,7 +108,7 @@ def test_conditionals_and_shares_by_brute_force(scale, bandwidth, features, weig
     explanation = fitted.explain(queries, n_rows=len(y))
     agree(explanation, expected_explanation(fitted, X, y, weights, queries))
     # All rows of the class are listed, so nothing of its density is missing.
-    assert explanation.shares.shape == (5, N + 2)
+    assert explanation.shares.shape == (5, 17)  # rows of the largest class
     assert_allclose(explanation.shares.sum(axis=1), 1.0, rtol=1e-12)
     for i in range(5):
         listed = explanation.rows[i][explanation.rows[i] >= 0]
@@ -143,6 +124,7 @@ def test_explanation_agrees_with_the_predictions(fitted, rows):
     proba, h = fitted.predict_proba(X), fitted.local_bandwidths(X)
     assert isinstance(explanation, Explanation)
     assert len(explanation) == len(X)
+    assert explanation.rows.shape == (len(X), 5)  # as many as asked for by default
     assert_array_equal(explanation.label, fitted.predict(X))
     assert_array_equal(explanation.rival, np.argsort(proba, axis=1)[:, 1])
     for i, (a, b) in enumerate(zip(explanation.label, explanation.rival, strict=True)):
@@ -199,6 +181,7 @@ def test_a_class_with_fewer_rows_than_asked_for():
     assert sorted(explanation.rows[1]) == [1, 2, 3]
     assert explanation.rows[1, 0] == 2
     assert "row -1" not in repr(explanation)
+    assert "more samples" not in repr(explanation)
     assert_array_equal(explanation.support_to_frame()["training_row"], [0, *explanation.rows[1]])
 
 
@@ -307,19 +290,8 @@ def seen(rows):
 def test_to_frame_has_a_line_per_sample_and_variable(seen):
     frame = seen.to_frame()
     assert frame.shape == (28, 11)
-    assert frame.columns.tolist() == [
-        "sample",
-        "label",
-        "rival",
-        "variable",
-        "value",
-        "bandwidth",
-        "bandwidth_rival",
-        "evidence",
-        "evidence_error",
-        "conditional",
-        "unlikeness",
-    ]
+    heads = "sample label rival variable value bandwidth bandwidth_rival evidence evidence_error"
+    assert frame.columns.tolist() == [*heads.split(), "conditional", "unlikeness"]
     assert frame["variable"].tolist() == ["length", "width", "height", "weight"] * 7
     for (i, name), line in frame.set_index(["sample", "variable"]).iterrows():
         j = seen.feature_names.index(name)
@@ -353,25 +325,7 @@ def test_repr_says_which_why_and_by_whom(seen):
     assert text[-1] == "... and 2 more samples"
 
 
-def test_a_single_sample(fitted, rows):
-    X, _ = rows
-    alone, among = fitted.explain(X[3:4]), fitted.explain(X)
-    assert len(alone) == 1
-    assert alone.to_frame().shape == (4, 11)
-    assert "more samples" not in repr(alone)
-    assert_allclose(alone.evidence[0], among.evidence[3], rtol=1e-10, atol=1e-10)
-    assert_array_equal(alone.rows[0], among.rows[3])
-    assert alone.rows.shape == (1, 5)  # as many as asked for by default
-
-
 # -------------------------------------------------------------------------------------------- errors
-
-
-def test_explain_needs_fit():
-    with pytest.raises(NotFittedError):
-        RodeoClassifier().explain([[0.0]])
-    with pytest.raises(NotFittedError):
-        RodeoClassifier().selection_frequency()
 
 
 @pytest.mark.parametrize(

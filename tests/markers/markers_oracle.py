@@ -11,7 +11,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
-from scipy.stats import chi2
+from scipy.special import expit
+from scipy.stats import chi2, hypergeom
 
 from paper_oracle import floats
 
@@ -349,11 +350,7 @@ def permutation_tail(
         return math.exp(_log_choose(drawn + left, drawn) - _log_choose(n, n1))
     if len(cells) == 2 and all(c.denominator == 1 for f, g, _ in cells for c in (f, g)):
         f, g, _ = max(cells, key=lambda cell: cell[2])
-        ways = [
-            math.comb(int(f + g), k) * math.comb(int(n - f - g), int(n1) - k)
-            for k in range(int(f), int(min(f + g, n1)) + 1)
-        ]
-        return float(Fraction(sum(ways), math.comb(int(n), int(n1))))
+        return float(hypergeom.sf(int(f) - 1, int(n), int(f + g), int(n1)))
     return _saddlepoint_tail([(float(f), float(g), _signed_root(x * abs(x) / square)) for f, g, x in cells])
 
 
@@ -362,18 +359,15 @@ def _saddlepoint_tail(cells: list[tuple[float, float, float]]) -> float:
     n1, n2 = math.fsum(f for f, _, _ in cells), math.fsum(g for _, g, _ in cells)
     n, total = n1 + n2, math.fsum(f * x for f, _, x in cells)
 
-    def chance(intercept: float, slope: float, x: float) -> float:
-        return 1 / (1 + math.exp(-min(max(intercept + slope * x, -700.0), 700.0)))
-
     def intercept_at(slope: float) -> float:
         def excess_at(a: float) -> float:
-            return math.fsum((f + g) * chance(a, slope, x) for f, g, x in cells) - n1
+            return math.fsum((f + g) * expit(a + slope * x) for f, g, x in cells) - n1
 
         return brentq(excess_at, -700.0, 700.0, xtol=1e-14)
 
     def excess(slope: float) -> float:
         a = intercept_at(slope)
-        return math.fsum((f + g) * x * chance(a, slope, x) for f, g, x in cells) - total
+        return math.fsum((f + g) * x * expit(a + slope * x) for f, g, x in cells) - total
 
     largest = 1.0
     while excess(largest) < 0:
@@ -384,7 +378,7 @@ def _saddlepoint_tail(cells: list[tuple[float, float, float]]) -> float:
     gain -= math.fsum((f + g) * math.log1p(math.exp(intercept + slope * x)) for f, g, x in cells)
     i00 = i01 = i11 = 0.0
     for f, g, x in cells:
-        p = chance(intercept, slope, x)
+        p = expit(intercept + slope * x)
         i00, i01, i11 = (i + (f + g) * p * (1 - p) * x**k for k, i in enumerate((i00, i01, i11)))
     w, tilt = math.sqrt(2 * gain), slope
     if len(cells) == 2:

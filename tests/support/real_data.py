@@ -9,6 +9,7 @@ FILES = {
     "anuran": "anuran_mfcc.csv",
     "waveform": "waveform_noise.csv",
     "digits": "optdigits_train.csv",
+    "digits to judge": "optdigits_test.csv",
 }
 
 
