@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 from checking import checking_oracle
+from corral import load_model
 from corral.checking.giveaways import _accuracy_of_one
 from corral.checking.table import check_table
 from corral.checking.written_numbers import numbers_as_text
@@ -21,7 +22,7 @@ from corral.datasets import (
     make_ten_groups,
     make_waveform,
 )
-from support.cli import refused, run
+from support.cli import answered, notes_of, refused, run
 from support.real_data import skip_without_data
 
 SOUND = {
@@ -35,8 +36,8 @@ SOUND = {
 }
 
 
-def table_findings(X, y=None, **options):
-    return check_table(X, **options) if y is None else check_table(X.assign(label=y), "label", **options)
+def table_findings(X, y, **options):
+    return check_table(X.assign(label=y), "label", **options)
 
 
 def as_frame(X):
@@ -430,8 +431,7 @@ def test_check_names_options(table):
         "levels: id (300)",
     ]
     assert shown[3].endswith(": say that -999 stands for a missing value (--na-values -999).")
-    result = run("check", table, "-t", "group", "--id", "id", "--na-values", "-999", "--json")
-    found = json.loads(result.stdout)
+    found = answered("check", table, "-t", "group", "--id", "id", "--na-values", "-999")
     assert [each["kind"] for each in found["findings"]] == ["constant"]
     assert (found["levels"], found["gaps"]) == ({}, {"x1": 2})
     assert run("check", table, "-t", "group", "-q").stdout == f"{shown[0]}\n"
@@ -454,6 +454,8 @@ def test_check_names_the_group_and_finds_nothing_else(planted, tmp_path):
     X.assign(patient=patients(y), y=y).to_csv(tmp_path / "t.csv", index=False)
     shown = run("check", tmp_path / "t.csv", "-t", "y").stdout.splitlines()
     assert shown[1].endswith("name it as the group, otherwise leave it out (--group patient).")
+    shown = run("check", tmp_path / "t.csv", "-t", "y", "--group", "patient").stdout.splitlines()
+    assert shown[1].startswith("- column 'patient' names 50 groups of 6 to 6 rows, ")
     shown = run("check", tmp_path / "t.csv", "-t", "y", "--drop", "patient").stdout
     said = f"0 findings in 300 rows and 7 columns of {tmp_path / 't.csv'}: nothing to mend was found\n"
     assert shown == said
@@ -461,7 +463,7 @@ def test_check_names_the_group_and_finds_nothing_else(planted, tmp_path):
 
 def test_check_without_columns_as_fit_does(table):
     arguments = ("check", table, "-t", "group", "--drop", "site", "--drop", "id")
-    found = json.loads(run(*arguments, "--json").stdout)
+    found = answered(*arguments)
     assert (found["columns"], found["levels"]) == (7, {})
     assert [each["kind"] for each in found["findings"]] == ["sentinel"]
     assert refused(*arguments, "--drop", "sit").endswith("has no column 'sit'; did you mean 'site'?")
@@ -489,7 +491,7 @@ def test_small_classes_are_dropped(planted, tmp_path):
     result = run(*fit, "--drop-small-classes", 4)
     assert json.loads(result.stdout)["rows"] == 296
     assert "rare" not in json.loads(result.stdout)["rows_by_class"]
-    assert json.loads(result.stderr.splitlines()[0])["note"] == (
+    assert notes_of(result)[0] == (
         "left out 4 of 300 rows, which are of classes of fewer than 4 rows, copies not counted: 'rare' (3), "
         "'rarer' (1); training rows are counted without them."
     )
@@ -509,19 +511,16 @@ def test_copies_do_not_make_a_class_large(planted, tmp_path):
     assert refused(*fit, "--cv", 4).endswith("by --drop-small-classes 4.")
     result = run(*fit, "--drop-small-classes", 2)
     assert json.loads(result.stdout)["rows"] == 300
-    assert json.loads(result.stderr.splitlines()[0])["note"] == (
-        "left out 2 of 302 rows, which are of classes of fewer than 2 rows, copies not counted: 'rarer' (1); "
-        "training rows are counted without them."
-    )
+    assert "classes of fewer than 2 rows, copies not counted: 'rarer' (1); " in notes_of(result)[0]
 
 
 def test_rows_of_small_classes_need_not_be_sound(planted, tmp_path):
     X, y = planted
     y[:2] = "rare"
     with_cell(X, 1, "x2", "?").assign(y=y).to_csv(tmp_path / "t.csv", index=False)
-    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo", "--json")
+    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo")
     assert "row 1 holds '?'" in refused(*fit)
-    assert json.loads(run(*fit, "--drop-small-classes", 3).stdout)["rows"] == 298
+    assert answered(*fit, "--drop-small-classes", 3)["rows"] == 298
 
 
 @pytest.mark.parametrize(
@@ -538,8 +537,6 @@ def test_rows_of_small_classes_need_not_be_sound(planted, tmp_path):
     ],
 )
 def test_options_reach_the_estimator(options, params, planted, tmp_path):
-    from corral import load_model
-
     X, y = planted
     X[["x0", "x1"]].assign(y=y).to_csv(tmp_path / "t.csv", index=False)
     run("fit", tmp_path / "t.csv", "-t", "y", "--model", tmp_path / "m.corral", "-q", *options)
@@ -561,10 +558,10 @@ def test_a_model_below_the_most_frequent_class_is_told_of(tmp_path):
     scores = json.loads(result.stdout)["scores"]
     own, baseline = (scores[name]["accuracy"] for name in ("RodeoClassifier", "most frequent class"))
     assert own < baseline
-    assert json.loads(result.stderr)["note"] == (
+    assert notes_of(result) == [
         f"the accuracy, {own:.3f}, is below the {baseline:.3f} of always naming the most "
         "frequent class: with --priors uniform all classes count alike, so look at the accuracy of each."
-    )
+    ]
 
 
 @pytest.mark.parametrize(
@@ -590,9 +587,8 @@ def test_check_table_takes_the_classes_from_a_column():
     frame = pd.DataFrame({"height": rng.normal(size=60), "species": np.repeat(["a", "b"], 30)})
     frame["sure"] = (frame["species"] == "a").astype(float)
     frame.loc[3, "species"] = None
-    found = {finding.kind: str(finding) for finding in check_table(frame, "species")}
-    assert set(found) == {"missing labels", "gives the label away"}
-    assert "'sure'" in found["gives the label away"]
+    found = {finding.kind: finding.columns for finding in check_table(frame, "species")}
+    assert found == {"missing labels": (), "gives the label away": ("sure",)}
     assert check_table(frame[["height"]]) == []
 
 

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -470,19 +469,6 @@ def test_deeply_nested_header(path):
     save_file({}, path, {"corral": text, "sha256": _checksum(text, {})})
     with pytest.raises(ValueError, match="its header cannot be read"):
         load_model(path)
-
-
-def test_loads_in_a_fresh_process(data, queries, tmp_path):
-    model = RodeoClassifier(bandwidth="class", scale="rank").fit(*data)
-    save_model(model, tmp_path / "model.corral")
-    np.save(tmp_path / "queries.npy", queries)
-    code = (
-        "import numpy as np; from corral import load_model; "
-        "np.save('proba.npy', load_model('model.corral').predict_proba(np.load('queries.npy')))"
-    )
-    source = os.environ | {"PYTHONPATH": str(Path(corral.__file__).parents[1])}
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, env=source)
-    assert_array_equal(np.load(tmp_path / "proba.npy"), model.predict_proba(queries))
 
 
 # Sizes that a header declares

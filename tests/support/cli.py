@@ -14,6 +14,16 @@ def run(*arguments, code=0):
     return result
 
 
+def notes_of(result):
+    """What a command has noted on the way, asked for JSON."""
+    return [json.loads(line)["note"] for line in result.stderr.splitlines()]
+
+
+def answered(*arguments):
+    """What a command says as JSON."""
+    return json.loads(run(*arguments, "--json").stdout)
+
+
 def refused(*arguments):
     """The sentence that a command ends with."""
     result = run(*arguments, code=2)
