@@ -425,6 +425,7 @@ def test_options_that_do_not_fit_the_file(case, tmp_path):
     ("content", "out", "sentence"),
     [
         (text(rows()[["a"]]), "o.csv", "{t} has no column 'b'."),
+        ("a,b,y\n", "o.csv", "{t} has no rows."),
         *((text(), f"o.{suffix}", "{o} " + SUFFIXES) for suffix in ("docx", "xls", "xlsb", "ods")),
         (text(), "none/o.csv", "there is no folder {folder} to write o.csv to."),
         (text().encode("utf-16")[:-1], "o.csv", "{t} is not utf-16-le text (byte 0x0a): ..."),
