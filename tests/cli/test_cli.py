@@ -338,7 +338,6 @@ def test_what_stands_for_a_gap_outlives_files_but_no_other_fit(gaps_marked, fram
 @pytest.mark.parametrize("forged", ["-999", None, [-999], {"a": "-999"}, [["-999"]]])
 def test_forged_marks_of_gaps_are_refused(forged, gaps_marked, tmp_path):
     header, arrays = take_apart(gaps_marked / "m.corral")
-    assert header["state"]["na_values_"] == ["-999", ">200"]
     header["state"]["na_values_"] = forged
     put_together(tmp_path / "forged.corral", header, arrays)
     with pytest.raises(ValueError, match=r"is damaged: na_values_ is not a (list|text)"):
