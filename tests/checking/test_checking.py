@@ -294,10 +294,7 @@ def test_copies_are_counted_as_a_fit_counts_them(planted, which, tmp_path):
     (finding,) = table_findings(X, y)
     said = "20 of 320 rows are copies of "
     assert finding.found == f"{said}another one, such as rows 0 and 300"
-    table = tmp_path / "table.csv"
-    X.assign(label=y).to_csv(table, index=False)
-    fit = ("fit", table, "-t", "label", "--estimator", "rodeo", "--model", tmp_path / "m.corral")
-    assert f"{said}others; " in run(*fit).stderr
+    assert f"{said}others; " in run(*fitting(X, y, tmp_path)).stderr
 
 
 def test_near_duplicates_are_counted_among_all_rows(planted):
@@ -475,11 +472,16 @@ def test_fit_notes_findings(table):
 # Options of fit
 
 
+def fitting(X, y, folder):
+    """The command that fits a model to rows."""
+    X.assign(y=y).to_csv(folder / "t.csv", index=False)
+    return "fit", folder / "t.csv", "-t", "y", "--estimator", "rodeo", "--json"
+
+
 def test_small_classes_are_dropped(planted, tmp_path):
     X, y = planted
     y[:3], y[3] = "rare", "rarer"
-    X.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
-    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo", "--json")
+    fit = fitting(X, y, tmp_path)
     result = run(*fit, "--drop-small-classes", 4)
     assert json.loads(result.stdout)["rows"] == 296
     assert "rare" not in json.loads(result.stdout)["rows_by_class"]
@@ -494,8 +496,8 @@ def test_small_classes_are_dropped(planted, tmp_path):
 def test_copies_do_not_make_a_class_large(planted, tmp_path):
     X, y = planted
     y[:3] = "rare", "rare", "rarer"
-    X.assign(y=y).iloc[[*range(len(X)), 0, 2]].to_csv(tmp_path / "t.csv", index=False)
-    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo", "--json")
+    twice = [*range(len(X)), 0, 2]
+    fit = fitting(X.iloc[twice], y[twice], tmp_path)
     assert refused(*fit) == (
         "class 'rarer' has 1 row (2 with copies), fewer than the 2 needed to hold some out; leave such "
         "classes out by --drop-small-classes 2."
@@ -509,8 +511,7 @@ def test_copies_do_not_make_a_class_large(planted, tmp_path):
 def test_rows_of_small_classes_need_not_be_sound(planted, tmp_path):
     X, y = planted
     y[:2] = "rare"
-    with_cell(X, 1, "x2", "?").assign(y=y).to_csv(tmp_path / "t.csv", index=False)
-    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo")
+    fit = fitting(with_cell(X, 1, "x2", "?"), y, tmp_path)
     assert "row 1 holds '?'" in refused(*fit)
     assert answered(*fit, "--drop-small-classes", 3)["rows"] == 298
 
@@ -530,8 +531,7 @@ def test_rows_of_small_classes_need_not_be_sound(planted, tmp_path):
 )
 def test_options_reach_the_estimator(options, params, planted, tmp_path):
     X, y = planted
-    X[["x0", "x1"]].assign(y=y).to_csv(tmp_path / "t.csv", index=False)
-    run("fit", tmp_path / "t.csv", "-t", "y", "--model", tmp_path / "m.corral", "-q", *options)
+    run(*fitting(X[["x0", "x1"]], y, tmp_path), "--model", tmp_path / "m.corral", *options)
     found = load_model(tmp_path / "m.corral").get_params()
     assert {name: found[name] for name in params} == params
 
@@ -543,10 +543,8 @@ def test_options_that_an_estimator_does_not_have(table):
 
 def test_a_model_below_the_most_frequent_class_is_told_of(tmp_path):
     rng = np.random.default_rng(1)
-    X = as_frame(rng.normal(size=(120, 3))).assign(y=rng.choice(["a", "b"], 120, p=[0.7, 0.3]))
-    X.to_csv(tmp_path / "t.csv", index=False)
-    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo", "--json")
-    result = run(*fit, "--priors", "uniform")
+    X, y = as_frame(rng.normal(size=(120, 3))), rng.choice(["a", "b"], 120, p=[0.7, 0.3])
+    result = run(*fitting(X, y, tmp_path), "--priors", "uniform")
     scores = json.loads(result.stdout)["scores"]
     own, baseline = (scores[name]["accuracy"] for name in ("RodeoClassifier", "most frequent class"))
     assert own < baseline

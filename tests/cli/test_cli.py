@@ -209,13 +209,6 @@ def test_calibration_error_by_plain_loops():
     assert calibration_error(certain, codes) == 0.0
 
 
-def test_numeric_only_leaves_text_out_and_says_so(folder):
-    options = ("--numeric-only", "--json", "--estimator", "rodeo")
-    result = run("fit", folder / "t.parquet", "--target", "species", *options)
-    assert json.loads(result.stdout)["variables"] == NAMES
-    assert json.loads(result.stderr) == {"note": "left out, because not numeric: 'id'"}
-
-
 def test_quiet_prints_the_essential_line(folder, tmp_path):
     own = fitted_to(folder / "t.csv")["scores"]["RodeoClassifier"]
     low, high = own["accuracy_interval"]
@@ -517,11 +510,6 @@ def test_kept_columns_may_have_any_name(names, folder, frame, tmp_path):
     assert found["species"].tolist() == frame["species"].tolist()
 
 
-def test_a_variable_does_not_name_rows(folder, tmp_path):
-    arguments = ("predict", folder / "m.corral", folder / "t.csv", "--out", tmp_path / "o.csv")
-    assert refused(*arguments, "--id", "höhe").startswith(f"'höhe' is a variable of {folder / 'm.corral'}")
-
-
 def test_what_is_read_is_not_written(folder, stand_ins):
     model, table = folder / "m.corral", folder / "t.csv"
     before = table.read_bytes(), model.read_bytes()
@@ -744,7 +732,7 @@ def test_options_of_the_bound_need_it(folder, option):
     assert said.endswith("--step and --allocation are for --tolerance, which was not given.")
 
 
-def test_learning_curve(folder):
+def test_learning_curve(folder, thinned):
     arguments = ["sample-size", folder / "t.csv", "-t", "species", "--drop", "id", "--goal", 0.95]
     result = answered(*arguments)
     assert set(result["rows"]) == set(SPECIES)
@@ -758,12 +746,9 @@ def test_learning_curve(folder):
     grouped = run(*arguments[:4], *arguments[6:], "--group", "id").stdout
     assert grouped.startswith("LearningCurve: accuracy ")
     assert grouped != shown  # groups are divided otherwise than rows
-    page = ["report", folder / "m.corral", folder / "t.csv", "--goal", 0.9]
-    assert "must be a CorralClassifier" in refused(*page, "--out", folder / "curve.html")
-
-
-def test_a_goal_needs_all_training_rows(folder, thinned, tmp_path):
-    assert refused("report", thinned, folder / "t.csv", "--goal", 0.9, "--out", tmp_path / "r.html") == (
+    page = (folder / "t.csv", "--goal", 0.9, "--out", folder / "curve.html")
+    assert "must be a CorralClassifier" in refused("report", folder / "m.corral", *page)
+    assert refused("report", thinned, *page) == (
         f"--goal needs all 90 training rows, and {thinned} has not kept them all: ask 'corral fit --report "
         "--goal' instead."
     )
@@ -906,6 +891,8 @@ def test_bad_models_and_rows(folder, frame, tmp_path):
     assert "no folder" in refused("fit", table, *target, "--model", tmp_path / "none" / "m.corral")
     assert "not a file that can be replaced" in refused("fit", table, *target, "--report", tmp_path)
     assert "has no column 'colour'" in refused("predict", model, table, "--out", out, "--id", "colour")
+    said = refused("predict", model, table, "--out", out, "--id", "höhe")
+    assert said.startswith(f"'höhe' is a variable of {model}")
     assert "has rows 0 to 89, and no row 90" in refused("explain", model, table, "--row", 90)
     assert "--jobs must not be 0" in refused("predict", model, table, "--out", out, "--jobs", 0)
     save_model(RodeoClassifier().fit(frame[NAMES].to_numpy(), frame["species"]), tmp_path / "x.corral")
@@ -926,15 +913,9 @@ def test_a_command_line_that_makes_no_sense(arguments):
 def test_version_and_help():
     assert run("--version").stdout == f"corral {corral.__version__}\n"
     shown = run("--help").stdout
-    assert "corral demo" in shown
-    assert "Exit codes" in shown
-    assert "Classify the rows of a table" in shown
-
-
-@pytest.mark.parametrize("command", ["check", "fit", "predict", "explain", "report", "info", "sample-size"])
-def test_help_has_examples(command):
-    shown = run(command, "--help").stdout
-    assert f"  corral {command} penguins" in shown
+    assert all(words in shown for words in ("corral demo", "Exit codes", "Classify the rows of a table"))
+    for command in ("check", "fit", "predict", "explain", "report", "info", "sample-size"):
+        assert f"  corral {command} penguins" in run(command, "--help").stdout
 
 
 @pytest.mark.parametrize(

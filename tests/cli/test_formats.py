@@ -285,10 +285,7 @@ def test_pipes_of_a_shell(model, frame):
 # Options
 
 
-def test_text_has_options_and_other_files_have_none(frame, tmp_path):
-    frame.to_parquet(tmp_path / "t.parquet")
-    said = refused("fit", tmp_path / "t.parquet", "-t", "y", "--sep", ";")
-    assert said == f"--sep is for text, and {tmp_path / 't.parquet'} is a file of Parquet."
+def test_how_a_text_is_written_can_be_said(frame, tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False, sep=":", decimal=",", encoding="cp1250")
     options = ("--sep", ":", "--decimal", ",", "--encoding", "cp1250", "--id", "id", "--estimator", "rodeo")
     result = run("fit", tmp_path / "t.csv", "-t", "y", "--json", *options)

@@ -274,6 +274,9 @@ def taken(content, *options, levels=None, gaps=None, note=""):
 
 TAKEN = {
     "words": taken(sexes(), levels={"sex": 2}),
+    "words that are not wanted": taken(
+        sexes(), "--numeric-only", note="left out, because not numeric: 'sex'"
+    ),
     "words and gaps": taken(
         sexes("", "NA", "null", "?"), "--na-values", "?", levels={"sex": 2}, gaps={"sex": 4}
     ),
@@ -409,6 +412,7 @@ OPTIONS = {
         ("--sep", "xx"),
         "--sep must be one character, 'tab' or 'space', got 'xx'.",
     ),
+    "a separator of no text": (parquet(), ("--sep", ";"), "--sep is for text, and {} is a file of Parquet."),
     "an encoding that there is not": (text(), ("--encoding", "klingon"), NO_ENCODING.format("klingon")),
     "an encoding that is none of text": (text(), ("--encoding", "hex"), NO_ENCODING.format("hex")),
 }
