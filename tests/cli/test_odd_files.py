@@ -232,10 +232,6 @@ READ = {
     "lines of an old Mac": (text().replace("\n", "\r"), None),
     "empty lines between rows": (text().replace("\n", "\n\n"), None),
     "spaces around numbers": (text().replace(",", " , ").replace("a , b , y", "a,b,y"), None),
-    "numbers of rows without a name, as R writes them": (
-        text(rows().set_axis(range(1, N + 1)).reset_index()).replace("index,", "", 1),
-        "{} has one name less than columns, as R writes it: the first column is left out.",
-    ),
     "names of rows without a name, as R writes them": (
         "t.txt",
         text(rows().set_axis([f"r{i}" for i in range(N)]).reset_index(), sep=" ").replace("index ", "", 1),

@@ -359,12 +359,8 @@ NOT_OF_ITS_KIND = "is there and is not {}: remove it, or write to another file."
 KINDS = {
     "corral": "a model of corral",
     "html": "a report of corral",
-    "csv": "a table of predictions",
-    "tsv": "a table of predictions",
-    "parquet": "a table of predictions",
-    "png": "a plot",
-    "svg": "a plot",
-    "pdf": "a plot",
+    **dict.fromkeys(("csv", "tsv", "parquet"), "a table of predictions"),
+    **dict.fromkeys(("png", "svg", "pdf"), "a plot"),
 }
 
 

@@ -103,20 +103,16 @@ def test_the_summary_says_what_marks_each_class(estimator, rows, tmp_path):
         assert "\n".join(found.phrase(a, j) for j in markers[:4]) in text
 
 
-@pytest.fixture(scope="module")
-def joint():
+def test_what_labels_rest_on_if_no_variable_describes_a_class(tmp_path):
     """Two classes that differ in no variable, but in the product of the first two; then noise."""
     X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(200, 4))
-    model = RodeoClassifier(bandwidth="class", c0=0.25)
-    return model.fit(X, np.where(X[:, 0] * X[:, 1] > 0, "same", "different")), X
-
-
-def test_what_labels_rest_on_if_no_variable_describes_a_class(joint, tmp_path):
-    page = page_of(*joint, folder=tmp_path)
+    fitted = RodeoClassifier(bandwidth="class", c0=0.25)
+    fitted.fit(X, np.where(X[:, 0] * X[:, 1] > 0, "same", "different"))
+    page = page_of(fitted, X, folder=tmp_path)
     text = Outline(page).text
     assert "No variable stands out as describing a class: no test of values or of single levels" in text
     assert text.count("no variable found\nlabels also rest on x") == 2
-    assert data_of(page)["lines"] == [joint[0].describe().lines(a) for a in range(2)]
+    assert data_of(page)["lines"] == [fitted.describe().lines(a) for a in range(2)]
 
 
 # Numbers
