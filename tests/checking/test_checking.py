@@ -11,17 +11,13 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 from checking import checking_oracle
+from corral import load_model
 from corral.checking.giveaways import _accuracy_of_one
 from corral.checking.table import check_table
 from corral.checking.written_numbers import numbers_as_text
 from corral.cli.fit import note_if_useless
-from corral.datasets import (
-    load_anuran,
-    make_shifted_groups,
-    make_ten_groups,
-    make_waveform,
-)
-from support.cli import refused, run
+from corral.datasets import load_anuran, make_shifted_groups, make_ten_groups, make_waveform
+from support.cli import answered, notes_of, refused, run
 from support.real_data import skip_without_data
 
 SOUND = {
@@ -35,8 +31,8 @@ SOUND = {
 }
 
 
-def table_findings(X, y=None, **options):
-    return check_table(X, **options) if y is None else check_table(X.assign(label=y), "label", **options)
+def table_findings(X, y, **options):
+    return check_table(X.assign(label=y), "label", **options)
 
 
 def as_frame(X):
@@ -298,10 +294,7 @@ def test_copies_are_counted_as_a_fit_counts_them(planted, which, tmp_path):
     (finding,) = table_findings(X, y)
     said = "20 of 320 rows are copies of "
     assert finding.found == f"{said}another one, such as rows 0 and 300"
-    table = tmp_path / "table.csv"
-    X.assign(label=y).to_csv(table, index=False)
-    fit = ("fit", table, "-t", "label", "--estimator", "rodeo", "--model", tmp_path / "m.corral")
-    assert f"{said}others; " in run(*fit).stderr
+    assert f"{said}others; " in run(*fitting(X, y, tmp_path)).stderr
 
 
 def test_near_duplicates_are_counted_among_all_rows(planted):
@@ -368,19 +361,16 @@ def test_what_does_not_change_in_a_group_gives_no_label_away(tmp_path):
     X = as_frame(rng.normal(size=(200, 2))).assign(age=rng.normal(50, 10, 40)[patient], patient=patient)
     (finding,) = table_findings(X, y, group="patient")
     assert finding.kind == "groups"
-    assert {finding.kind for finding in table_findings(X.drop(columns="patient"), y)} == {
-        "gives the label away"
-    }
+    (finding,) = table_findings(X.drop(columns="patient"), y)
+    assert finding.kind == "gives the label away"
     leaky = X.assign(x1=X["x1"] + 10.0 * (y == "ill"))
     found = {finding.kind: str(finding) for finding in table_findings(leaky, y, group="patient")}
     assert found["gives the label away"] == (
         "column 'x1' alone gives 100.0% of the rows their label, each by rows of other groups, where the "
         "most frequent class gives 50.0%: leave it out, unless it will be known before the label is."
     )
-    lost = X["patient"].where(X["patient"] != 3)  # 'check' tells of rows without a group, and goes on
-    assert "gives the label away" not in {
-        each.kind for each in table_findings(X.assign(patient=lost), y, group="patient")
-    }
+    lost = X.assign(patient=X["patient"].where(X["patient"] != 3))  # 'check' tells of such rows, and goes on
+    assert "gives the label away" not in {each.kind for each in table_findings(lost, y, group="patient")}
     table = tmp_path / "visits.csv"
     X.assign(state=y).to_csv(table, index=False)
     arguments = ("fit", table, "-t", "state", "--estimator", "rodeo", "--model", tmp_path / "m.corral")
@@ -430,8 +420,7 @@ def test_check_names_options(table):
         "levels: id (300)",
     ]
     assert shown[3].endswith(": say that -999 stands for a missing value (--na-values -999).")
-    result = run("check", table, "-t", "group", "--id", "id", "--na-values", "-999", "--json")
-    found = json.loads(result.stdout)
+    found = answered("check", table, "-t", "group", "--id", "id", "--na-values", "-999")
     assert [each["kind"] for each in found["findings"]] == ["constant"]
     assert (found["levels"], found["gaps"]) == ({}, {"x1": 2})
     assert run("check", table, "-t", "group", "-q").stdout == f"{shown[0]}\n"
@@ -454,6 +443,8 @@ def test_check_names_the_group_and_finds_nothing_else(planted, tmp_path):
     X.assign(patient=patients(y), y=y).to_csv(tmp_path / "t.csv", index=False)
     shown = run("check", tmp_path / "t.csv", "-t", "y").stdout.splitlines()
     assert shown[1].endswith("name it as the group, otherwise leave it out (--group patient).")
+    shown = run("check", tmp_path / "t.csv", "-t", "y", "--group", "patient").stdout.splitlines()
+    assert shown[1].startswith("- column 'patient' names 50 groups of 6 to 6 rows, ")
     shown = run("check", tmp_path / "t.csv", "-t", "y", "--drop", "patient").stdout
     said = f"0 findings in 300 rows and 7 columns of {tmp_path / 't.csv'}: nothing to mend was found\n"
     assert shown == said
@@ -461,7 +452,7 @@ def test_check_names_the_group_and_finds_nothing_else(planted, tmp_path):
 
 def test_check_without_columns_as_fit_does(table):
     arguments = ("check", table, "-t", "group", "--drop", "site", "--drop", "id")
-    found = json.loads(run(*arguments, "--json").stdout)
+    found = answered(*arguments)
     assert (found["columns"], found["levels"]) == (7, {})
     assert [each["kind"] for each in found["findings"]] == ["sentinel"]
     assert refused(*arguments, "--drop", "sit").endswith("has no column 'sit'; did you mean 'site'?")
@@ -481,15 +472,20 @@ def test_fit_notes_findings(table):
 # Options of fit
 
 
+def fitting(X, y, folder):
+    """The command that fits a model to rows."""
+    X.assign(y=y).to_csv(folder / "t.csv", index=False)
+    return "fit", folder / "t.csv", "-t", "y", "--estimator", "rodeo", "--json"
+
+
 def test_small_classes_are_dropped(planted, tmp_path):
     X, y = planted
     y[:3], y[3] = "rare", "rarer"
-    X.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
-    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo", "--json")
+    fit = fitting(X, y, tmp_path)
     result = run(*fit, "--drop-small-classes", 4)
     assert json.loads(result.stdout)["rows"] == 296
     assert "rare" not in json.loads(result.stdout)["rows_by_class"]
-    assert json.loads(result.stderr.splitlines()[0])["note"] == (
+    assert notes_of(result)[0] == (
         "left out 4 of 300 rows, which are of classes of fewer than 4 rows, copies not counted: 'rare' (3), "
         "'rarer' (1); training rows are counted without them."
     )
@@ -500,8 +496,8 @@ def test_small_classes_are_dropped(planted, tmp_path):
 def test_copies_do_not_make_a_class_large(planted, tmp_path):
     X, y = planted
     y[:3] = "rare", "rare", "rarer"
-    X.assign(y=y).iloc[[*range(len(X)), 0, 2]].to_csv(tmp_path / "t.csv", index=False)
-    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo", "--json")
+    twice = [*range(len(X)), 0, 2]
+    fit = fitting(X.iloc[twice], y[twice], tmp_path)
     assert refused(*fit) == (
         "class 'rarer' has 1 row (2 with copies), fewer than the 2 needed to hold some out; leave such "
         "classes out by --drop-small-classes 2."
@@ -509,19 +505,15 @@ def test_copies_do_not_make_a_class_large(planted, tmp_path):
     assert refused(*fit, "--cv", 4).endswith("by --drop-small-classes 4.")
     result = run(*fit, "--drop-small-classes", 2)
     assert json.loads(result.stdout)["rows"] == 300
-    assert json.loads(result.stderr.splitlines()[0])["note"] == (
-        "left out 2 of 302 rows, which are of classes of fewer than 2 rows, copies not counted: 'rarer' (1); "
-        "training rows are counted without them."
-    )
+    assert "classes of fewer than 2 rows, copies not counted: 'rarer' (1); " in notes_of(result)[0]
 
 
 def test_rows_of_small_classes_need_not_be_sound(planted, tmp_path):
     X, y = planted
     y[:2] = "rare"
-    with_cell(X, 1, "x2", "?").assign(y=y).to_csv(tmp_path / "t.csv", index=False)
-    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo", "--json")
+    fit = fitting(with_cell(X, 1, "x2", "?"), y, tmp_path)
     assert "row 1 holds '?'" in refused(*fit)
-    assert json.loads(run(*fit, "--drop-small-classes", 3).stdout)["rows"] == 298
+    assert answered(*fit, "--drop-small-classes", 3)["rows"] == 298
 
 
 @pytest.mark.parametrize(
@@ -538,11 +530,8 @@ def test_rows_of_small_classes_need_not_be_sound(planted, tmp_path):
     ],
 )
 def test_options_reach_the_estimator(options, params, planted, tmp_path):
-    from corral import load_model
-
     X, y = planted
-    X[["x0", "x1"]].assign(y=y).to_csv(tmp_path / "t.csv", index=False)
-    run("fit", tmp_path / "t.csv", "-t", "y", "--model", tmp_path / "m.corral", "-q", *options)
+    run(*fitting(X[["x0", "x1"]], y, tmp_path), "--model", tmp_path / "m.corral", *options)
     found = load_model(tmp_path / "m.corral").get_params()
     assert {name: found[name] for name in params} == params
 
@@ -554,17 +543,15 @@ def test_options_that_an_estimator_does_not_have(table):
 
 def test_a_model_below_the_most_frequent_class_is_told_of(tmp_path):
     rng = np.random.default_rng(1)
-    X = as_frame(rng.normal(size=(120, 3))).assign(y=rng.choice(["a", "b"], 120, p=[0.7, 0.3]))
-    X.to_csv(tmp_path / "t.csv", index=False)
-    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo", "--json")
-    result = run(*fit, "--priors", "uniform")
+    X, y = as_frame(rng.normal(size=(120, 3))), rng.choice(["a", "b"], 120, p=[0.7, 0.3])
+    result = run(*fitting(X, y, tmp_path), "--priors", "uniform")
     scores = json.loads(result.stdout)["scores"]
     own, baseline = (scores[name]["accuracy"] for name in ("RodeoClassifier", "most frequent class"))
     assert own < baseline
-    assert json.loads(result.stderr)["note"] == (
+    assert notes_of(result) == [
         f"the accuracy, {own:.3f}, is below the {baseline:.3f} of always naming the most "
         "frequent class: with --priors uniform all classes count alike, so look at the accuracy of each."
-    )
+    ]
 
 
 @pytest.mark.parametrize(
@@ -590,9 +577,8 @@ def test_check_table_takes_the_classes_from_a_column():
     frame = pd.DataFrame({"height": rng.normal(size=60), "species": np.repeat(["a", "b"], 30)})
     frame["sure"] = (frame["species"] == "a").astype(float)
     frame.loc[3, "species"] = None
-    found = {finding.kind: str(finding) for finding in check_table(frame, "species")}
-    assert set(found) == {"missing labels", "gives the label away"}
-    assert "'sure'" in found["gives the label away"]
+    found = {finding.kind: finding.columns for finding in check_table(frame, "species")}
+    assert found == {"missing labels": (), "gives the label away": ("sure",)}
     assert check_table(frame[["height"]]) == []
 
 

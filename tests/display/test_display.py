@@ -41,8 +41,6 @@ from corral.datasets import make_shifted_groups
 matplotlib.use("agg")
 
 NAMES = ["$\\frac{", "<img src=x>", "a_b^c", "a name that is much too long for an axis", "5%", "_id", *"wxyz"]
-CV = CorralClassifier(random_state=0)
-DISPLAYS = [BandwidthDisplay, RelevanceDisplay, ExplanationDisplay, RodeoPathDisplay]
 MODELS = {
     "range": RodeoClassifier(),
     "standard": RodeoClassifier(scale="standard", c0=0.5),
@@ -50,8 +48,8 @@ MODELS = {
     "raw": RodeoClassifier(scale=None),
     "selected": RodeoClassifier(features="selected"),
     "class": RodeoClassifier(bandwidth="class"),
+    "cv": CorralClassifier(random_state=0),
 }
-SEARCHED = {**MODELS, "cv": CV}
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +64,7 @@ def X_test():
 
 @pytest.fixture(scope="module")
 def fitted(data):
-    return {name: model.fit(*data) for name, model in SEARCHED.items()}
+    return {name: model.fit(*data) for name, model in MODELS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -487,11 +485,16 @@ def test_drawing_in_given_axes(fitted, X_test):
 # Bad input
 
 
-METHODS = dict(zip(DISPLAYS, ["local_bandwidths", "describe", "explain", "bandwidth_path"], strict=True))
+METHODS = {
+    BandwidthDisplay: "local_bandwidths",
+    RelevanceDisplay: "describe",
+    ExplanationDisplay: "explain",
+    RodeoPathDisplay: "bandwidth_path",
+}
 
 
 @pytest.mark.parametrize("model", [RodeoClassifier(), CorralClassifier(), RodeoDensity(), MarkerSelector()])
-@pytest.mark.parametrize("display", DISPLAYS)
+@pytest.mark.parametrize("display", METHODS)
 def test_estimators_that_are_not_fitted_or_of_another_kind(data, X_test, display, model):
     arguments = () if display is RelevanceDisplay else (X_test,)
     with pytest.raises((NotFittedError, TypeError)) as refused:

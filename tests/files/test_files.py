@@ -16,6 +16,7 @@ from threading import Event
 import numpy as np
 import pandas as pd
 import pytest
+from safetensors.numpy import save_file
 
 import corral.cli.tables
 from corral import RodeoClassifier, RodeoDensity, load_model, save_model
@@ -358,12 +359,8 @@ NOT_OF_ITS_KIND = "is there and is not {}: remove it, or write to another file."
 KINDS = {
     "corral": "a model of corral",
     "html": "a report of corral",
-    "csv": "a table of predictions",
-    "tsv": "a table of predictions",
-    "parquet": "a table of predictions",
-    "png": "a plot",
-    "svg": "a plot",
-    "pdf": "a plot",
+    **dict.fromkeys(("csv", "tsv", "parquet"), "a table of predictions"),
+    **dict.fromkeys(("png", "svg", "pdf"), "a plot"),
 }
 
 
@@ -424,23 +421,8 @@ def test_files_of_one_kind_are_no_files_of_another(folder):
     assert "link.corral is there and is not a model" in refused(*FIT, "--model", "link.corral")
     Path("n.csv").rename("n.svg")
     assert "is not a plot" in refused(*WRITING["svg"])
-
-
-def test_safetensors_of_other_programs_are_not_replaced(folder):
-    from safetensors.numpy import save_file
-
-    save_file({"weights": np.zeros(3)}, "n.corral", {"format": "pt"})
+    save_file({"weights": np.zeros(3)}, "n.corral", {"format": "pt"})  # of another program
     assert "is not a model of corral" in refused(*WRITING["a model"])
-
-
-@pytest.mark.parametrize("name", ["label", "p_ant", "label,p_ant"])
-def test_predictions_are_known_by_any_names_that_they_can_have(name, folder, frame):
-    ids = name.split(",")
-    frame.assign(**dict.fromkeys(ids, frame["id"])).to_csv("t.csv", index=False)
-    options = [option for each in ids for option in ("--id", each)]
-    for _ in range(2):
-        run(*PREDICT, *options, "--id", "species")
-    assert pd.read_csv("o.csv").columns.tolist()[: len(ids) + 2] == [*ids, "species", "predicted_label"]
 
 
 @pytest.mark.parametrize(

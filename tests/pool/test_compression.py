@@ -19,7 +19,7 @@ from corral.pool.densities import Mixture
 from corral.pool.transforms import ClassTransform
 from pool import pool_oracle
 from pool.pool_tables import NO_CATEGORIES
-from support.forgery import forge_array, put_together, take_apart
+from support.forgery import forge_value, put_together, take_apart
 
 IMPORTANCE = np.array([1.0, 0.0, 4.0])
 
@@ -522,7 +522,7 @@ def test_forged_centroids(fitted, name, forge, said, tmp_path):
     path = tmp_path / "model.corral"
     save_model(fitted["numbers"], path)
     header, arrays = take_apart(path)
-    forge_array(header, arrays, f"state/model_/{name}", forge)
+    forge_value(header, arrays, f"state/model_/{name}", forge)
     put_together(path, header, arrays)
     with pytest.raises(ValueError, match=f"is damaged: {said}"):
         load_model(path)

@@ -24,7 +24,6 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.utils.validation import has_fit_parameter
 from typer.testing import CliRunner
 
 from corral import (
@@ -116,17 +115,11 @@ def folder(frame, tmp_path_factory):
     frame.to_csv(folder / "t.tsv", index=False, sep="\t")
     frame.to_parquet(folder / "t.parquet")
     for name, model in MODELS.items():
-        weights = np.arange(len(frame)) % 3 / 2.0 if name in ("local", "lspc") else None
+        X, y = frame[NAMES], () if isinstance(model, RodeoDensity) else (frame["species"],)
         if name.startswith("levels"):
-            size = np.where(frame["width"] > frame["width"].median(), "large", "small")
-            model.fit(frame[NAMES].assign(width=size), None if name == "levels density" else frame["species"])
-        elif name == "density":
-            model.fit(frame[NAMES])
-        elif name == "selector":
-            model.fit(frame[NAMES], frame["species"])
-        else:
-            options = {"sample_weight": weights} if has_fit_parameter(model, "sample_weight") else {}
-            model.fit(frame[NAMES], frame["species"], **options)
+            X = X.assign(width=np.where(X["width"] > X["width"].median(), "large", "small"))
+        weights = {"sample_weight": np.arange(len(frame)) % 3 / 2.0} if name == "local" else {}
+        model.fit(X, *y, **weights)
         save_model(model, folder / f"{name}.corral")
         answers(model, frame)
     command("predict", folder / "search.corral", folder / "t.parquet", "--out", folder / "o.csv")

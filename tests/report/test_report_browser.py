@@ -27,14 +27,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.metrics import confusion_matrix
 
-from corral import (
-    HeldOut,
-    LSPClassifier,
-    RodeoClassifier,
-    estimate_sample_sizes,
-    write_report,
-)
+from corral import HeldOut, LSPClassifier, RodeoClassifier, estimate_sample_sizes, write_report
 from corral.datasets import load_penguins, make_ten_groups
 from corral.parallel import Computation
 
@@ -191,6 +186,20 @@ def one(browser, selector):
     return browser.find_element(By.CSS_SELECTOR, selector)
 
 
+def every(browser, selector):
+    return browser.find_elements(By.CSS_SELECTOR, selector)
+
+
+def texts(browser, selector):
+    return [node.text for node in every(browser, selector)]
+
+
+def contents(browser, selector):
+    """The same also of what is out of sight."""
+    script = "return [...document.querySelectorAll(arguments[0])].map((node) => node.textContent)"
+    return browser.execute_script(script, selector)
+
+
 def cells(browser, selector):
     """What stands in the lines of a table that are in sight."""
     script = """
@@ -226,8 +235,7 @@ def until_focus_is_on(browser, text):
 
 def listed(browser):
     """The rows to choose from."""
-    script = "return [...document.querySelectorAll('#list option')].map((option) => option.textContent)"
-    return browser.execute_script(script)
+    return contents(browser, "#list option")
 
 
 def named(option):
@@ -272,11 +280,11 @@ def test_hostile_names_are_text(browser, pages):
     opened(browser, pages["hostile"] + "#class-0-variable-0")
     assert browser.title == HOSTILE
     assert one(browser, "h1").text == HOSTILE
-    assert browser.find_elements(By.CSS_SELECTOR, "img, iframe, object, body script ~ script ~ script") == []
+    assert every(browser, "img, iframe, object, body script ~ script ~ script") == []
     for section in ("#relevance", ".class-page:not([hidden]) .curves"):
         unfold(browser, section)
     one(browser, "#list option:nth-child(3)").click()
-    assert browser.find_elements(By.CSS_SELECTOR, "img, [onerror]") == []
+    assert every(browser, "img, [onerror]") == []
     assert HOSTILE in one(browser, "#class-links").text
     assert HOSTILE in one(browser, "#row h3").text
     assert any(HOSTILE in line[0] for line in row_table(browser, "Evidence"))
@@ -393,9 +401,7 @@ def test_map_equals_describe(usual, model):
         assert float(effect) == pytest.approx(found.effect[a, j], abs=0.005001)
         assert float(pvalue) == float(f"{found.pvalue[a, j]:.1g}")
         assert describes == (f"{mark(found, a, j)} yes" if found.markers[a, j] else "no")
-    marks = usual.execute_script(
-        "return [...document.querySelectorAll('#map a')].map((cell) => cell.textContent)"
-    )
+    marks = contents(usual, "#map a")
     assert marks == [mark(found, a, j) for a, j in np.ndindex(found.effect.shape)]
     assert len(set(marks)) > 1
 
@@ -465,16 +471,14 @@ def test_a_class_shows_its_six_strongest_variables(usual, model):
     for a in range(4):
         usual.get(usual.current_url.partition("#")[0] + f"#class-{a}")
         until_focus_is_on(usual, f"Class {a + 1}")
-        captions = usual.find_elements(By.CSS_SELECTOR, ".class-page:not([hidden]) figcaption")
         strongest = found.order[a, :6]
-        assert [caption.text for caption in captions] == [
+        assert texts(usual, ".class-page:not([hidden]) figcaption") == [
             f"{mark(found, a, j)} {found.phrase(a, j)}".strip() for j in strongest
         ]
         assert strongest.tolist() != list(range(6)) or a == 0
         listed = [(line[0], line[-1]) for line in cells(usual, ".class-page:not([hidden]) > .table")]
         assert listed == [(f"x{j}", signed(found.evidence[a, j])) for j in found.order[a]]
-        said = usual.find_elements(By.CSS_SELECTOR, ".class-page:not([hidden]) > ul li")
-        assert [line.text for line in said] == found.lines(a)
+        assert texts(usual, ".class-page:not([hidden]) > ul li") == found.lines(a)
 
 
 def test_what_tells_two_classes_apart_best(browser, real):
@@ -497,7 +501,7 @@ def test_curves_that_are_left_out_are_told_of(browser, model, tmp_path, monkeypa
     monkeypatch.setattr("corral.report.contents._MOST_CURVE_POINTS", 0)  # so there are the fewest, six
     opened(browser, write_report(tmp_path / "r.html", fitted, X).as_uri())
     found, figures = fitted.describe(), ".class-page:not([hidden]) figcaption"
-    drawn = len(browser.find_elements(By.CSS_SELECTOR, figures))
+    drawn = len(every(browser, figures))
     note = one(browser, ".class-page:not([hidden]) .note").text
     assert drawn + note.count("; others") == 6
     assert found.phrase(0, found.order[0, 5]) in note
@@ -516,7 +520,7 @@ def test_a_cell_of_the_map_leads_to_the_class_and_the_variable_by_mouse_and_keys
     one(usual, "#map a[tabindex='0']").send_keys(Keys.ARROW_RIGHT)
     usual.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
     assert "2: x1 " in usual.switch_to.active_element.get_attribute("aria-label")
-    assert len(usual.find_elements(By.CSS_SELECTOR, "#map a[tabindex='0']")) == 1
+    assert len(every(usual, "#map a[tabindex='0']")) == 1
     usual.switch_to.active_element.send_keys(Keys.ENTER)
     until_focus_is_on(usual, "Class 2")
     assert "x1 " in one(usual, "figure.large figcaption").text
@@ -525,9 +529,7 @@ def test_a_cell_of_the_map_leads_to_the_class_and_the_variable_by_mouse_and_keys
 def test_class_pages_and_what_they_compare(usual):
     click(usual, "#class-links a:nth-child(4)")
     until_focus_is_on(usual, "Class 4")
-    assert [page.text for page in usual.find_elements(By.CSS_SELECTOR, ".class-page h3") if page.text] == [
-        "Class 4"
-    ]
+    assert [text for text in texts(usual, ".class-page h3") if text] == ["Class 4"]
     page = ".class-page:not([hidden])"
     before = one(usual, f"{page} path.rival[d]:not(.key path)").get_attribute("d")
     legend = one(usual, f"{page} .curves .legend")
@@ -543,11 +545,11 @@ def test_levels_are_bars_and_gaps_are_missing(browser, pages):
     X, y = table_of_levels()
     page = opened(browser, pages["mixed"] + "#class-0-variable-0")
     drawn = one(page, ".class-page:not([hidden]) figure.large")
-    assert drawn.find_element(By.CSS_SELECTOR, "figcaption").text.startswith('◆ low = "high" more often')
-    names = [node.text for node in drawn.find_elements(By.CSS_SELECTOR, "svg > text")]
+    assert one(drawn, "figcaption").text.startswith('◆ low = "high" more often')
+    names = texts(drawn, "svg > text")
     assert names[1:] == ["high", "low"]
     assert names[0].startswith("<img src=x")
-    widths = [float(node.get_attribute("width")) for node in drawn.find_elements(By.CSS_SELECTOR, "rect.for")]
+    widths = [float(node.get_attribute("width")) for node in every(drawn, "rect.for")]
     shares = [np.mean(X["low"][y == "a"] == level) for level in (HOSTILE, "high", "low")]
     np.testing.assert_allclose(np.array(widths) / max(widths), np.array(shares) / max(shares), atol=0.01)
     page.get(pages["mixed"] + "#class-1")
@@ -570,9 +572,8 @@ def test_what_is_missing_sorts_after_numbers(browser, pages):
     X, _ = table_of_levels()
     gap = int(np.flatnonzero(X["size"].isna())[0])
     Select(one(page, "#list")).select_by_value(str(gap))
-    heads = page.find_elements(By.CSS_SELECTOR, "#row .values thead th")
-    at = [head.text for head in heads].index("size")
-    heads[at].find_element(By.CSS_SELECTOR, "button").click()
+    at = texts(page, "#row .values thead th").index("size")
+    one(page, f"#row .values thead th:nth-child({at + 1}) button").click()
     shown = [line[at] for line in cells(page, "#row .values")]
     numbers = [float(value) for value in shown if value != "missing"]
     assert numbers == sorted(numbers)
@@ -669,7 +670,7 @@ def test_rows_that_deserve_a_look_are_linked(browser, model, far):
         f"{wrong.sum()} wrong, {novel.sum()} novel, {resting.sum()} resting on one row or group, "
         f"{torn.sum()} torn between two." in one(browser, "#look").text
     )
-    for button in browser.find_elements(By.CSS_SELECTOR, "#look .table > button"):
+    for button in every(browser, "#look .table > button"):
         button.click()
     lines = cells(browser, "#look")
     deserving = X.index[wrong | novel | resting | torn]
@@ -738,7 +739,7 @@ def test_errors_on_other_rows_lead_nowhere(browser, model, tmp_path):
     drawn(browser, write_report(tmp_path / "r.html", fitted, X, y, held_out=held_out).as_uri())
     counts = [cell for line in cells(browser, "#confusion") for cell in line[1:]]
     assert sum(int(count) for count in counts) == len(y) - 1
-    assert not browser.find_elements(By.CSS_SELECTOR, "#confusion table button")
+    assert not every(browser, "#confusion table button")
 
 
 def test_keys_reach_everything_and_show_where_they_are(usual):
@@ -833,9 +834,7 @@ def test_the_map_and_the_matrix_are_saved_as_they_are_seen(browser, real, downlo
     assert [list(cell) for cell in of_map] == seen_cells(browser, "#map a.cell")
     assert len(of_map) == fitted.describe().effect.size
     of_matrix = cells_of(saved(browser, downloads, "#confusion .save"))
-    counts = np.zeros((fitted.classes_.size,) * 2, dtype=int)
-    codes = [np.searchsorted(fitted.classes_, of) for of in (held_out.truth, held_out.labels)]
-    np.add.at(counts, tuple(codes), 1)
+    counts = confusion_matrix(held_out.truth, held_out.labels)
     assert [int(text) for _, text, _ in of_matrix] == counts.ravel().tolist()
     on_page = seen_cells(browser, "#confusion .cell")
     assert [list(cell) for cell in of_matrix if cell[1] != "0"] == on_page
@@ -844,14 +843,9 @@ def test_the_map_and_the_matrix_are_saved_as_they_are_seen(browser, real, downlo
 def test_the_waterfall_is_saved_as_it_is_seen(browser, real, downloads):
     opened(browser, real["penguins"][0], scheme="dark")
     picture = saved(browser, downloads, "#row .save")
-    lines = [
-        [node.get("y"), (node.findtext(f"{SVG}title") or node.text)]
-        for node in picture.iter(f"{SVG}text")
-        if node.text
-    ]
-    texts = {text for _, text in lines}
+    drawn = {node.findtext(f"{SVG}title") or node.text for node in picture.iter(f"{SVG}text")}
     for name, number in lines_of_waterfall(browser):
-        assert {name, number} <= texts
+        assert {name, number} <= drawn
     assert picture.findtext(f"{SVG}title").startswith("Why row ")
     fills = {node.get("fill") for node in picture.iter(f"{SVG}rect")}
     assert {"#ffffff", "#0072b2", "#b84d00"} <= fills  # as on paper, though the page is dark
@@ -874,7 +868,7 @@ def test_the_waterfall_is_saved_as_it_is_seen(browser, real, downloads):
 )
 def test_the_checker_finds_nothing(browser, pages, real, name, width, scheme):
     opened(browser, pages[name] if name in pages else real[name][0], width=width, scheme=scheme)
-    for summary in browser.find_elements(By.CSS_SELECTOR, "summary") if name == "mixed" else ():
+    for summary in every(browser, "summary") if name == "mixed" else ():
         browser.execute_script("arguments[0].click()", summary)
     browser.execute_script(AXE.read_text(encoding="utf-8"))
     found = browser.execute_async_script("""
@@ -929,7 +923,7 @@ def test_charts_have_tables(usual, model):
     assert sum(int(line[-1]) for line in cells(usual, "#reliability")) == n_rows
     unfold(usual, "#steps")
     steps = cells(usual, "#steps")
-    assert len(usual.find_elements(By.CSS_SELECTOR, "#steps circle")) == 2 * len(steps) > 2
+    assert len(every(usual, "#steps circle")) == 2 * len(steps) > 2
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -968,18 +962,17 @@ def test_print_shows_all_classes_and_no_controls(browser, pages):
     opened(browser, pages["usual"], width=720, media="print", scheme="dark")  # about the width of A4
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 720
     assert one(browser, "body").value_of_css_property("background-color") == "rgba(255, 255, 255, 1)"
-    assert all(page.is_displayed() for page in browser.find_elements(By.CSS_SELECTOR, ".class-page"))
+    assert all(page.is_displayed() for page in every(browser, ".class-page"))
     for selector in ("nav.top", ".picker", ".table > input", ".behind"):
         assert not one(browser, selector).is_displayed()
-    headings = [heading.text for heading in browser.find_elements(By.CSS_SELECTOR, ".class-page h3")]
-    assert headings == [f"Class {a}" for a in range(1, 5)]
+    assert texts(browser, ".class-page h3") == [f"Class {a}" for a in range(1, 5)]
 
 
 def test_what_is_seen_on_screen_can_be_printed(usual):
     pdf = base64.b64decode(usual.print_page())
     assert pdf.startswith(b"%PDF")
     assert pdf.count(b"/Type /Page\n") >= 6  # one at least for each class, though only one is on the screen
-    assert len(usual.find_elements(By.CSS_SELECTOR, ".class-page h3")) == 4
+    assert len(every(usual, ".class-page h3")) == 4
 
 
 def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, far):
@@ -1000,7 +993,7 @@ def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, far):
     assert float(typical) == pytest.approx(fitted.describe().typical[int(label) - 1, 3], abs=1e-4)
     assert row_table(browser, "Probabilities")[0][1] in one(browser, "#row .verdict.faint").text
     assert "(" not in one(browser, "#list option").text
-    bars = browser.find_elements(By.CSS_SELECTOR, "#row .place rect")
+    bars = every(browser, "#row .place rect")
     mark = one(browser, "#row .place path.rival")
     assert mark.rect["x"] < min(bar.rect["x"] for bar in bars)
     click(browser, "#filter-novel")

@@ -14,12 +14,24 @@ def run(*arguments, code=0):
     return result
 
 
+def notes_of(result):
+    """What a command has noted on the way, asked for JSON."""
+    return [json.loads(line)["note"] for line in result.stderr.splitlines()]
+
+
+def answered(*arguments):
+    """What a command says as JSON."""
+    return json.loads(run(*arguments, "--json").stdout)
+
+
 def refused(*arguments):
     """The sentence that a command ends with."""
     result = run(*arguments, code=2)
     assert result.stdout == ""
     if "--json" in arguments:
-        return json.loads(result.stderr.splitlines()[-1])["error"]
+        [(kind, said)] = json.loads(result.stderr.splitlines()[-1]).items()
+        assert kind == "error"
+        return said
     (said,) = [line for line in result.stderr.splitlines() if not line.startswith("note: ")]
     assert said.startswith("error: ")
     return said.removeprefix("error: ")

@@ -26,14 +26,16 @@ def take_apart(file):
     return json.loads(metadata["corral"]), arrays
 
 
-def forge_array(header, arrays, path, change):
-    """Change an array in one place of a header; other places may share it."""
-    *parents, last = path.split("/")
+def forge_value(header, arrays, path, change):
+    """Put another value into one place of a header; a function changes the array of that place alone."""
+    *parents, last = (int(key) if key.isdecimal() else key for key in path.split("/"))
     node = header
     for key in parents:
-        node = node[int(key)] if isinstance(node, list) else node[key]
-    arrays[path] = change(arrays[node[last]["!array"]])
-    node[last] = {"!array": path}
+        node = node[key]
+    if callable(change):
+        arrays[path] = change(arrays[node[last]["!array"]])
+        change = {"!array": path}
+    node[last] = change
 
 
 def put_together(path, header, arrays):
