@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
+import paper_oracle
 from corral import CorralClassifier, RodeoClassifier
 from corral.evidence import explainers
 from corral.evidence import log_odds as evidence
@@ -76,7 +77,7 @@ def by_densities(model, x, explanation, log_density, i=0):
 
     def value(known):
         log_densities = [log_density(a, sorted(known)) for a in range(len(model.classes_))]
-        P = kernels_oracle.posterior(log_densities, model.class_prior_)
+        P = paper_oracle.posterior(log_densities, model.class_prior_)
         return np.log(P[label]) - np.log(P[rival])
 
     return evidence_oracle.shapley(value, [j for j in range(len(x)) if not np.isnan(x[j])])
@@ -356,7 +357,7 @@ def test_odds_are_those_of_the_posterior():
     for lapse in (0.0, 0.01, 1.0):
         out = log_odds(log_density, prior, lapse, label, rival)
         for q, s in itertools.product(range(4), range(6)):
-            P = kernels_oracle.posterior(log_density[:, q, s], prior, lapse=lapse)
+            P = paper_oracle.posterior(log_density[:, q, s], prior, lapse=lapse)
             if min(P[label[q]], P[rival[q]]) > 0.0:
                 assert_allclose(out[q, s], np.log(P[label[q]] / P[rival[q]]), rtol=1e-9, atol=1e-12)
 

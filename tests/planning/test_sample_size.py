@@ -51,18 +51,6 @@ def B_of(rows, x, h):
     return l1_bound(rows, x, h) * n ** (2 / (4 + r))
 
 
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_second_derivatives_of_the_oracle_are_those_of_finite_differences(d):
-    rng = np.random.default_rng(d)
-    X, h = rng.normal(size=(12, d)), rng.uniform(0.3, 0.8, d)
-    for x in rng.normal(size=(5, d)):
-        for j in range(d):
-            e = 1e-3 * np.eye(d)[j]
-            values = [paper_oracle.density(X, x + k * e, h) for k in (-2, -1, 0, 1, 2)]
-            difference = np.dot(values, [-1, 16, -30, 16, -1]) / (12 * 1e-6)  # of fourth order
-            assert_allclose(paper_oracle.second_derivative(X, x, h, j), difference, rtol=1e-5, atol=1e-9)
-
-
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_B_is_that_of_the_oracle(d):
     rng = np.random.default_rng(d)

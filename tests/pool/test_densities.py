@@ -6,10 +6,9 @@ from functools import partial
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime
 
-from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.scaling import learn_scale
 from corral.data.weights import effective_number
 from corral.evidence.shapley import Coalitions
@@ -23,7 +22,7 @@ from corral.pool.scaled_rows import RowsInUnits
 from corral.pool.transforms import ClassTransform, learn_transforms
 from corral.posterior import known, log_posterior
 from pool import pool_oracle
-from pool.pool_tables import NO_CATEGORIES, integral
+from support.tables import NO_CATEGORIES, integral, labelled
 
 COVARIANCES = ("own", "shared", "diagonal", "selected", "none")
 N_CATEGORIES = np.array([0, 3, 0, 2, 0])
@@ -132,15 +131,6 @@ def test_far_away_samples_keep_their_digits():
     assert np.isfinite(log_density).all()
 
 
-def test_variables_that_take_no_part_are_uniform():
-    transform = ClassTransform.standard(np.array([1]), np.zeros(1), np.array([2.0]), NO_CATEGORIES)
-    density = Mixture(np.array([[0.5, 0.2, 0.1], [0.3, 0.4, 0.2]]), None, transform, 0.5, 1.0)
-    x = np.array([[0.1, 0.3, 0.9], [0.7, 0.3, np.nan]])
-    log_density = density.log_density(x)
-    assert log_density[0] == log_density[1]
-    assert_array_equal(density.used, [1])
-
-
 def test_classes_without_variables_or_rows():
     nothing = np.array([], dtype=int)
     transform = ClassTransform.standard(nothing, np.empty(0), np.empty(0), NO_CATEGORIES)
@@ -170,7 +160,7 @@ def test_shrunk_rows_keep_mean_and_covariance(bandwidth):
 def test_nothing_is_known_of_a_class_that_leaves_as_a_whole():
     X, y = make_rows("complete", 30, 0), np.arange(30) % 2
     y[4] = 2
-    data = LabelledRows.sort(TrainingRows(X, y, None))
+    data = labelled(X, y)
     transforms = learn_transforms("own", data.X, data.codes, None, 3, np.arange(5), np.zeros(5, dtype=int))
     kernels, member = Kernels(np.ones(1), np.zeros(1)), KernelMember("", "", "standard")
     found = member.left_out(transforms, data, data.X, np.arange(30), kernels)[0]
@@ -190,7 +180,7 @@ def make_refinement(table, n=45, *, weighted=True, seed=0):
     sizes = N_CATEGORIES if table == "categories" else None
     groups = np.where(np.arange(n) < 4, 0, np.arange(n))
     weights = rng.uniform(0.3, 2.0, n) if weighted else None
-    data = LabelledRows.sort(TrainingRows(X, y, weights, sizes, groups))
+    data = labelled(X, y, weights, groups=groups, n_categories=sizes)
     prior, scaled = np.array([0.5, 0.3, 0.2]), learn_scale(data.X, data.weights, "standard", levels=sizes)
     return data, prior, partial(refinement, data, scaled.transform(data.X), prior)
 
@@ -248,7 +238,7 @@ def test_refined_bandwidths_find_the_variables_that_matter():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 6))
     y = (X[:, 0] * X[:, 1] > 0.0).astype(int)  # jointly: neither says anything alone
-    state = refinement(LabelledRows.sort(TrainingRows(X, y, None)), X, np.full(2, 0.5))
+    state = refinement(labelled(X, y), X, np.full(2, 0.5))
     theta = np.log(state.fit(0.4)[0].factor)
     assert theta[:2].min() > theta[2:].max() + 0.3
     assert np.ptp(np.log(state.fit(0.01)[0].factor)) < 0.1

@@ -28,8 +28,8 @@ from corral.rodeo.descent import kernel_density, rodeo
 from corral.rodeo.factors import draw_kernels
 from corral.rodeo.settings import RodeoSettings
 from pool import pool_oracle
-from pool.pool_tables import integral
 from support.exploring import seeds
+from support.tables import integral
 
 LEVELS = [0, 3, 0, 2]
 
@@ -104,22 +104,6 @@ def test_a_gap_in_a_sample_is_an_integral(seed):
     assert_allclose(density(nan, 1, nan, 0), integral(log_density, [nan, 1, nan, 0], [0, 2]), rtol=1e-8)
     assert_allclose(density(0.1, nan, 0.2, 0), sum(density(0.1, k, 0.2, 0) for k in range(3)), rtol=1e-12)
     assert_allclose(density(nan, nan, nan, nan), 1.0)
-
-
-def test_two_levels_are_a_column_of_zeros_and_ones():
-    # With the same bandwidths in all classes only the norms differ, which are the same for all classes.
-    rng = np.random.default_rng(0)
-    X = np.column_stack([rng.normal(size=120), rng.integers(0, 2, 120)])
-    y = (X[:, 0] + X[:, 1] + rng.normal(size=120) > 0.5).astype(int)
-    numbers = RodeoClassifier(bandwidth="class", scale=None, min_bandwidth=100.0).fit(X, y)
-    X_levels = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] == 1, "yes", "no")})
-    levels = RodeoClassifier(bandwidth="class", scale=None, min_bandwidth=100.0).fit(X_levels, y)
-    same = numbers.initial_bandwidth_[0] == numbers.initial_bandwidth_[1]
-    n = np.bincount(y)
-    assert same or n[0] != n[1]
-    numbers.model_.densities[1].fixed[:] = numbers.model_.densities[0].fixed
-    levels.model_.densities[1].fixed[:] = levels.model_.densities[0].fixed
-    assert_allclose(levels.predict_proba(X_levels), numbers.predict_proba(X), rtol=1e-10)
 
 
 # ------------------------------------------------------------------------------------------ estimators
@@ -338,13 +322,6 @@ def test_polars_columns_of_structures_are_named(values):
         RodeoClassifier().fit(frame, [0, 1])
 
 
-def test_text_and_numbers_in_one_column_are_levels():
-    frame = pd.DataFrame({"a": np.array(["x", 1, "x", 1, None, "x"], dtype=object), "b": np.arange(6.0)})
-    model = RodeoClassifier().fit(frame, [0, 1, 0, 1, 0, 1])
-    assert model.encoding_.levels[0] == [1, "x"]
-    assert np.isfinite(model.predict_proba(frame)).all()
-
-
 def test_a_few_texts_among_numbers_are_not_taken_for_levels():
     values = np.array([*range(3700, 3708), "37O0", None, *range(3708, 3710)], dtype=object)
     frame = pd.DataFrame({"b": np.arange(12.0), "mass": pd.Series(values, dtype=object)})
@@ -426,6 +403,7 @@ def test_describe_names_levels_and_what_is_missing():
     assert shown.loc[("c", "x"), "missing"] == pytest.approx(missing[y == "c"].mean())
     assert shown.loc[("c", "x"), "background_missing"] == 0.0
     assert shown["often_missing"].sum() == shown.loc[("c", "x"), "often_missing"] == 1
+    assert "x missing more often" in str(MarkerSelector().fit(frame, y).describe())
     whole = frame.assign(x=3.0 * np.searchsorted(["a", "b", "c"], y) + rng.normal(size=300))
     assert "missing" not in MarkerSelector().fit(whole, y).describe().to_frame()
 
@@ -441,18 +419,6 @@ def test_chance_is_not_said_to_be_missing_more_often():
         X[rng.random(X.shape) < 0.3] = np.nan
         n_said += int(MarkerSelector().fit(X, y).describe().often_missing.any(axis=1).sum())
     assert n_said <= 6
-
-
-def test_a_selector_says_what_is_missing_and_a_file_keeps_it(tmp_path):
-    rng = np.random.default_rng(0)
-    y = np.repeat(["a", "b"], 60)
-    X = rng.normal(size=(120, 3))
-    X[:, 0] += 3.0 * (y == "a")
-    X[(y == "b") & (rng.random(120) < 0.7), 1] = np.nan
-    selector = MarkerSelector().fit(X, y)
-    assert "x1 missing more often" in str(selector.describe())
-    save_model(selector, tmp_path / "selector.corral")
-    assert str(load_model(tmp_path / "selector.corral").describe()) == str(selector.describe())
 
 
 def test_a_selector_keeps_columns_of_text(table):

@@ -35,13 +35,13 @@ PATIENCE = 600  # seconds, for a machine on which many other programs run
 
 
 def local_estimates(
-    classes: list[ClassRows], x: np.ndarray, update: str, computation: Computation, **asked: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """`class_log_densities` with the Rodeo on all variables."""
+    classes: list[ClassRows], x: np.ndarray, update: str, computation: Computation
+) -> np.ndarray:
+    """Log densities of classes, with the Rodeo on all variables."""
     densities = [
         ClassDensity(rows, RodeoSettings().grid(rows.n), np.arange(rows.n_features)) for rows in classes
     ]
-    return class_log_densities(densities, x, update, computation, **asked)
+    return class_log_densities(densities, x, update, computation)[0]
 
 
 @contextmanager
@@ -637,29 +637,6 @@ def test_zscores_of_bandwidths_equal_but_for_rounding_are_zero() -> None:
 # ------------------------------------------------------------------------------------------- many classes
 
 
-def three_classes(weighted: bool = False) -> tuple[list[ClassRows], np.ndarray]:
-    parts = [many_tiles(seed, n, d=4, weighted=weighted) for seed, n in ((1, 40), (2, 1), (3, 90))]
-    return [case.arrange()[0] for case in parts], np.vstack([case.x for case in parts])
-
-
-@pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
-def test_local_estimates_are_those_of_single_queries(weighted: bool, update: str) -> None:
-    classes, x = three_classes(weighted)
-    log_density, h = local_estimates(classes, x, update, Computation(1), bandwidths=True)
-    assert h.shape == (21, 3, 4)
-    for q, y in np.ndindex(21, 3):
-        grid = RodeoSettings().grid(classes[y].n)
-        one_density, steps = rodeo(classes[y], grid, x[q : q + 1], update)
-        assert log_density[q, y] == one_density[0]
-        np.testing.assert_array_equal(h[q, y], grid[steps[0]])
-    without, none = local_estimates(classes, x, update, Computation(1))
-    np.testing.assert_array_equal(without, log_density)
-    assert none.size == 0
-    no_density, no_h = local_estimates(classes, x[:0], update, Computation(2), bandwidths=True)
-    assert (no_density.shape, no_h.shape) == ((0, 3), (0, 3, 4))
-
-
 def test_threads_share_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     threads = set()
     meeting = threading.Barrier(2)
@@ -671,8 +648,9 @@ def test_threads_share_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
         return rodeo(*arguments)
 
     monkeypatch.setattr(density, "rodeo", watched)
-    classes, x = three_classes()
-    local_estimates(classes, np.repeat(x, 8, axis=0), "simultaneous", Computation(2))
+    cases = [many_tiles(seed, n, d=4) for seed, n in ((1, 40), (2, 1), (3, 90))]
+    x = np.repeat(np.vstack([case.x for case in cases]), 8, axis=0)
+    local_estimates([case.arrange()[0] for case in cases], x, "simultaneous", Computation(2))
     assert len(threads) == 2
 
 
@@ -695,7 +673,7 @@ def test_every_query_is_in_one_chunk(n_queries: int, n_rows: int, n_jobs: int | 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parallel, "_CHUNK", limit)
         patch.setattr(density, "rodeo", pretended)
-        log_density, _ = local_estimates([rows], x, "simultaneous", Computation(n_jobs))
+        log_density = local_estimates([rows], x, "simultaneous", Computation(n_jobs))
     np.testing.assert_array_equal(log_density[:, 0], x[:, 1])
     np.testing.assert_array_equal(np.sort(np.concatenate([*chunks, []])), x[:, 0])
     for chunk in chunks:

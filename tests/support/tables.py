@@ -1,4 +1,4 @@
-"""Tables for tests of the pool."""
+"""Tables that tests of several packages make, and integrals of densities."""
 
 import numpy as np
 
@@ -19,8 +19,9 @@ def table(n=60, d=4, n_classes=3, seed=0):
     return X * np.logspace(-2.0, 2.0, d), y
 
 
-def labelled(X, y, weights=None, expected=None):
-    return LabelledRows.sort(TrainingRows(X, y, weights), expected)
+def labelled(X, y, weights=None, *, groups=None, n_categories=None, expected=None):
+    """Training rows, sorted by class."""
+    return LabelledRows.sort(TrainingRows(X, y, weights, n_categories, groups), expected)
 
 
 def integral(log_density, values, free):
