@@ -157,16 +157,22 @@ def posterior(log_densities: ArrayLike, priors: ArrayLike, *, lapse: float = 0.0
     ]
 
 
+def kernel_log_density(
+    X: ArrayLike, x: ArrayLike, h: ArrayLike, *, weights: ArrayLike | None = None
+) -> float:
+    """Kernel log density with given bandwidths; a variable whose h_j is infinite takes no part."""
+    used = [j for j, h_j in enumerate(floats(h)) if h_j < math.inf]
+    h, x = [floats(h)[j] for j in used], [floats(x)[j] for j in used]
+    X, m = rows_and_weights(X, weights)
+    if not X:
+        return -math.inf
+    squares = [[(Fraction(x_j) - Fraction(row[j])) ** 2 for x_j, j in zip(x, used, strict=True)] for row in X]
+    return log_density(squares, h, m)
+
+
 def density(X: ArrayLike, x: ArrayLike, h: ArrayLike) -> float:
-    """(1/n) sum_i prod_j (1/h_j) phi((x_j - x_ij)/h_j), in plain floats."""
-    X, x, h = np.asarray(X, dtype=float).tolist(), floats(x), floats(h)
-    total = 0.0
-    for row in X:
-        product = 1.0
-        for x_j, x_ij, h_j in zip(x, row, h, strict=True):
-            product *= math.exp(-(((x_j - x_ij) / h_j) ** 2) / 2) / (h_j * math.sqrt(2 * math.pi))
-        total += product
-    return total / len(X)
+    """(1/n) sum_i prod_j (1/h_j) phi((x_j - x_ij)/h_j)."""
+    return math.exp(kernel_log_density(X, x, h))
 
 
 def second_derivative(X: ArrayLike, x: ArrayLike, h: ArrayLike, j: int) -> float:

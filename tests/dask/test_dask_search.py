@@ -114,16 +114,6 @@ def test_same_numbers_for_any_partitions(weights):
         assert_array_equal(other.model_.data.numbers, first.model_.data.numbers)
 
 
-def test_same_bits_for_the_same_partitions_and_seed(thinned):
-    expected = thinned.predict_proba(QUERIES)
-    again, other = (
-        DaskCorralClassifier(max_rows=25, random_state=seed).fit(*chunked()).predict_proba(QUERIES)
-        for seed in (0, 1)
-    )
-    assert_array_equal(again, expected)
-    assert (other != expected).any()
-
-
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])
 def test_cells_have_all_rows_but_those_held_out(weights):
     found = DaskCorralClassifier(**FEW).fit(*chunked(), weights)

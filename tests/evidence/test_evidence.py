@@ -18,7 +18,6 @@ from corral.evidence.shapley import Coalitions
 from corral.parallel import Computation
 from corral.posterior import log_odds
 from evidence import evidence_oracle
-from kernels import kernels_oracle
 
 pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 
@@ -125,7 +124,7 @@ def test_exact_evidence_with_the_bandwidths_of_the_sample(scale, features, more)
             if not some:
                 return uniform
             rows = scaled[y == a][:, some]
-            return uniform + kernels_oracle.kernel_log_density(rows, x[i, some], h[i, a, some])
+            return uniform + paper_oracle.kernel_log_density(rows, x[i, some], h[i, a, some])
 
         given = ~np.isnan(queries[i])
         expected = by_densities(model, queries[i], explanation, log_density, i)

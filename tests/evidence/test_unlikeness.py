@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
 
+import paper_oracle
 from corral import CorralClassifier, RodeoClassifier
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.evidence.explainers import explainer_of
@@ -16,7 +17,6 @@ from corral.model import Examples
 from corral.parallel import Computation
 from corral.pool.categories import LevelCounts, learn_levels
 from evidence import evidence_oracle
-from kernels import kernels_oracle
 from pool import pool_oracle
 
 ALONE = Computation(1, 0)
@@ -79,7 +79,7 @@ def test_unlikeness_against_loops(case):
             some = sorted(known)
             if not some:
                 return 0.0
-            return kernels_oracle.kernel_log_density(
+            return paper_oracle.kernel_log_density(
                 data.X[left][:, some], x[some], [h] * len(some), weights=m[left]
             )
 

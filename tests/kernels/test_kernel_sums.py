@@ -8,10 +8,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+import paper_oracle
 from corral import kernels
 from corral.data.tiles import ClassRows
 from corral.rodeo.density import kernel_density
-from kernels import kernels_oracle
 from support.exploring import examples
 
 
@@ -25,7 +25,7 @@ def arrange(X, w=None, tile=None):
 
 def agree(log_density, X, w, x, h):
     # An exponent is a sum of d squares, each rounded a few times; the logarithm of the sum adds little.
-    expected = [kernels_oracle.kernel_log_density(X, row, h, weights=w) for row in x]
+    expected = [paper_oracle.kernel_log_density(X, row, h, weights=w) for row in x]
     assert_allclose(log_density, expected, rtol=1e-14 + 1e-16 * X.shape[1], atol=1e-12)
 
 
@@ -77,18 +77,6 @@ def test_rows_far_apart_in_different_tiles():
     assert_allclose(log_density, -math.log(0.5 * math.sqrt(2.0 * math.pi)) - math.log(3.0), rtol=1e-14)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_bits_do_not_depend_on_the_other_queries(weighted):
-    random = np.random.RandomState(3)
-    X, x, h = random.uniform(size=(1500, 5)), random.uniform(-1, 2, size=(37, 5)), np.full(5, 0.07)
-    rows = arrange(X, random.uniform(0.5, 2.0, 1500) if weighted else None)
-    assert rows.tiles.shape[0] == 2
-    whole = kernel_density(rows, x, h)
-    alone = [kernel_density(rows, x[i : i + 1], h)[0] for i in range(37)]
-    assert_allclose(alone, whole, rtol=1e-10, atol=1e-10)
-    assert_allclose(kernel_density(rows, x[::-3], h), whole[::-3], rtol=1e-10, atol=1e-10)
-
-
 def test_a_class_without_rows_has_density_zero():
     rows = arrange(np.empty((0, 3)))
     assert_array_equal(kernel_density(rows, np.zeros((2, 3)), np.ones(3)), [-np.inf, -np.inf])
@@ -134,7 +122,7 @@ def test_each_row_leaves_itself_out(sample, tile):
     X, w, x, own, h = sample
     found = kernel_density(arrange(X, w, tile), x, h, own)
     expected = [
-        kernels_oracle.kernel_log_density(X, x[q], h, weights=left_out(w, len(X), own[q])) for q in range(6)
+        paper_oracle.kernel_log_density(X, x[q], h, weights=left_out(w, len(X), own[q])) for q in range(6)
     ]
     assert_allclose(found, expected, rtol=1e-13, atol=1e-11)
 

@@ -290,15 +290,11 @@ def test_a_class_that_nothing_is_predicted_as_is_measured_at_its_own_samples():
     assert np.all(np.isfinite(result.steps[-1].B))
 
 
-def wide_table(n_features=34):
-    """Two classes that differ a little in every one of many variables, as tables of measurements do."""
-    rng = np.random.default_rng(0)
-    means = np.repeat([0.0, 0.7], 60)[:, np.newaxis]
-    return rng.normal(means, 1.0, (120, n_features)), np.repeat(["a", "b"], 60)
-
-
 def test_a_bound_that_means_nothing_says_so():
-    run = partial(estimate_sample_sizes, *wide_table(), **SETTINGS | {"tolerance": 0.5})
+    # Two classes that differ a little in every one of many variables, as tables of measurements do.
+    y = np.repeat(["a", "b"], 60)
+    X = np.random.default_rng(0).normal(0.7 * (y == "b")[:, np.newaxis], 1.0, (120, 34))
+    run = partial(estimate_sample_sizes, X, y, **SETTINGS | {"tolerance": 0.5})
     result = run(estimator=RodeoClassifier(cutpoint=-100.0))
     assert_array_equal(result.steps[-1].r, [0, 0])
     # A flat estimate has no bias and the noise of a share of n rows.

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import multivariate_normal, norm
 
-from kernels.kernels_oracle import kernel_log_density
-from paper_oracle import floats, log_sum_exp
+from paper_oracle import floats, kernel_log_density, log_sum_exp
 
 
 def mixture_log_density(density: Any, x: ArrayLike, weights: ArrayLike | None = None) -> float:
@@ -108,13 +107,9 @@ def class_variance(x: ArrayLike, codes: ArrayLike, y: int) -> float:
     Twice the share of repeated values are added to the sum of squares, and one to its logarithm.
     """
     x, codes = np.asarray(x, dtype=float), np.asarray(codes)
-    labels = sorted(set(codes.tolist()))
-    groups = {k: [v for v, c in zip(x, codes, strict=True) if c == k] for k in labels}
-    means = {k: math.fsum(group) / len(group) for k, group in groups.items()}
-    squares = {k: math.fsum((v - means[k]) ** 2 for v in group) for k, group in groups.items()}
-    center = math.fsum(x) / len(x)
-    floor = 1e-3 * math.fsum((v - center) ** 2 for v in x) / len(x)
-    within = math.fsum(squares.values()) / (len(x) - len(labels))
+    groups = [x[codes == k] for k in np.unique(codes)]
+    squares = [math.fsum((group - group.mean()) ** 2) for group in groups]
+    floor, within = 1e-3 * x.var(), sum(squares) / (len(x) - len(groups))
     extra = 2.0 * (1.0 - (len(set(x.tolist())) - 1) / (len(x) - 1))
     n = len(groups[y])
     own = (squares[y] + extra * within) / (n - 1 + extra)

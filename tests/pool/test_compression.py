@@ -194,36 +194,32 @@ def log_loss(classifier, X, y):
     return -log_proba[np.arange(len(y)), np.searchsorted(classifier.classes_, y)].mean()
 
 
+def assert_rows_of(rows, X, y, groups):
+    """Check that rows are those of a table, by their numbers."""
+    at = rows.numbers
+    assert_array_equal(rows.labels[rows.codes], y[at])
+    assert_array_equal(rows.X[:, :3], X.to_numpy()[at, :3].astype(float))
+    units = at if groups is None else groups[at]
+    assert_array_equal(rows.units[:, np.newaxis] == rows.units, units[:, np.newaxis] == units)
+
+
 @pytest.mark.parametrize("case", CASES)
-def test_a_class_has_as_many_kernels_as_it_may(fitted, case):
-    (X, y, groups), (sizes, max_rows) = make_rings(case, 0), TABLES[case]
+def test_a_class_has_as_many_kernels_as_it_may_and_all_rows_are_known(fitted, case):
+    table, (sizes, max_rows) = make_rings(case, 0), TABLES[case]
     classifier, model = fitted[case], fitted[case].model_
     assert np.bincount(model.data.codes).tolist() == [max_rows, max_rows, 40]
     assert_array_equal(classifier.class_count_, sizes)
     assert_allclose(classifier.class_prior_, np.array(sizes) / sum(sizes))
     assert model.n_rows == sum(sizes)
-    assert_array_equal(model.data.labels[model.data.codes], y[model.data.numbers])
-    assert_array_equal(model.data.X[:, :3], X.to_numpy()[model.data.numbers, :3].astype(float))
+    assert_rows_of(model.data, *table)
     for member in model.pool.members:
         assert [len(of_class.rows) for of_class in member.classes] == [max_rows, max_rows, 40]
     if case in SUBSAMPLED:  # a row weighs as much as the rows that it stands for
         weights = model.data.weights * sizes[0] / max_rows
         assert_allclose(np.bincount(model.data.codes, weights), sizes)
-    if groups is not None:
-        same = groups[model.data.numbers][:, np.newaxis] == groups[model.data.numbers]
-        assert_array_equal(model.data.units[:, np.newaxis] == model.data.units, same)
-
-
-@pytest.mark.parametrize("case", SUBSAMPLED)
-def test_all_rows_are_still_known(fitted, case):
-    X, y, groups = make_rings(case, 0)
-    rows = fitted[case].model_.all_rows
-    assert_array_equal(rows.numbers, np.arange(len(y)))
-    assert_array_equal(rows.X[:, :3], X.to_numpy()[:, :3].astype(float))
-    assert_array_equal(rows.labels[rows.codes], y)
-    assert rows.level_counts.tolist() == ([0, 0, 0, 3] if case == "mixed" else [0, 0, 0])
-    unit = np.arange(len(y)) if groups is None else groups
-    assert_array_equal(rows.units[:, np.newaxis] == rows.units, unit[:, np.newaxis] == unit)
+        assert_array_equal(model.all_rows.numbers, np.arange(sum(sizes)))
+        assert_rows_of(model.all_rows, *table)
+        assert model.all_rows.level_counts.tolist() == ([0, 0, 0, 3] if case == "mixed" else [0, 0, 0])
 
 
 @pytest.mark.parametrize(
@@ -520,22 +516,16 @@ def test_forged_centroids(fitted, name, forge, said, tmp_path):
         load_model(path)
 
 
-def test_names_of_rows_that_are_kept_are_kept(tmp_path):
-    X, y, _ = make_rings("numbers", 0)
-    frame = X.set_axis(pd.Index([f"row {i}" for i in range(len(X))], name="id"))
-    named = CorralClassifier(max_rows=80, random_state=0).fit(frame, y)
+# A class that is hardly too large has a cell for each row.
+@pytest.mark.parametrize(("n", "max_rows", "all_kept"), [(200, 30, False), (42, 20, True)])
+def test_names_of_rows_that_are_kept_are_kept(n, max_rows, all_kept, tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(n, 2)), np.arange(n) % 2
+    frame = pd.DataFrame(X, columns=["a", "b"], index=[f"row {i}" for i in range(n)])
+    named = CorralClassifier(max_rows=max_rows, random_state=0).fit(frame, y)
     save_model(named, tmp_path / "named.corral")
     loaded = load_model(tmp_path / "named.corral")
+    assert (len(loaded.model_.training.X) == n) == all_kept
     explanation = loaded.explain(frame[:2])
     assert_array_equal(explanation.row_names, named.explain(frame[:2]).row_names)
     assert explanation.row_names[0, 0] == f"row {explanation.rows[0, 0]}"
-
-
-def test_names_are_those_of_their_rows_if_all_are_kept(tmp_path):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(42, 2)), np.arange(42) % 2
-    frame = pd.DataFrame(X, columns=["a", "b"], index=[f"row {i}" for i in range(42)])
-    save_model(CorralClassifier(max_rows=20, random_state=0).fit(frame, y), tmp_path / "named.corral")
-    loaded = load_model(tmp_path / "named.corral")
-    assert len(loaded.model_.training.X) == 42  # a class that is hardly too large has a cell for each row
-    assert loaded.row_names_in_.tolist() == frame.index.tolist()
+    assert not all_kept or loaded.row_names_in_.tolist() == frame.index.tolist()

@@ -187,21 +187,6 @@ def test_rescaled_weights_change_nothing(fitted):
     assert first.lapse == pytest.approx(1.0 / (effective_number(weights) + 2.0))
 
 
-def test_weights_count():
-    """Rows of hardly any weight might as well not be there."""
-    X, y = table(450, 5)
-    X, X_new, y, y_new = X[:150], X[150:], y[:150], y[150:]
-    rng = np.random.default_rng(0)
-    noise = np.vstack([X, rng.uniform(X.min(axis=0), X.max(axis=0), size=(150, 5))])
-    light, heavy = (pooled(noise, np.tile(y, 2), np.repeat([1.0, w], 150)) for w in (1e-12, 1.0))
-    assert light.scores.accuracy > heavy.scores.accuracy + 0.1
-    accuracies = [
-        (log_score(pool, X_new).argmax(axis=1) == y_new).mean() for pool in (light, heavy, pooled(X, y))
-    ]
-    assert accuracies[0] > accuracies[1] + 0.03
-    assert accuracies[0] == pytest.approx(accuracies[2], abs=0.02)
-
-
 @pytest.mark.all_divisions
 def test_noise_scores_at_chance():
     scores = []
@@ -238,16 +223,6 @@ def test_classes_of_one_row_and_of_none():
     assert pool.scores.recall[2] == 0.0
     assert np.isnan(pool.scores.recall[3])
     assert np.isfinite(pooled(X, y).scores.log_loss)
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("n", [1, 2, 3, 5])
-def test_few_rows(n):
-    X, y = table(n)
-    pool = pooled(X, y)
-    log_proba = posterior(pool, log_score(pool, X + 1.0))
-    assert_allclose(np.exp(log_proba).sum(axis=1), 1.0)
-    assert np.isfinite(pool.scores.log_loss)
 
 
 @pytest.mark.filterwarnings("error")

@@ -160,6 +160,7 @@ def check_path(case: Case, q: int, update: str, sweeps: list[Sweep]) -> None:
     path = rodeo_path(rows, grid, x, update)
     np.testing.assert_array_equal(path.bandwidths[0], grid[0])
     np.testing.assert_array_equal(path.bandwidths[-1], grid[steps[0]])
+    np.testing.assert_array_equal(path.n_tests, steps[0] + 1)
     assert not np.isnan(path.ratios).any()
     n = rows.n
     if n <= 1.0:  # the referee makes no sweep, the path one in which nothing can be told
@@ -317,17 +318,6 @@ def test_a_thousand_columns(n: int, far: float, update: str) -> None:
 
 
 # ----------------------------------------------------------------------------------- the path, sweep by sweep
-
-
-@pytest.mark.parametrize("update", UPDATES)
-def test_path_tells_the_floor_from_the_test(update: str) -> None:
-    rng = np.random.default_rng(0)
-    X = np.column_stack([np.full(80, 0.5), rng.normal(0.5, 0.1, 80), rng.uniform(0, 1, 80)])
-    rows, grid = Case(X, X).arrange()
-    path = rodeo_path(rows, grid, X[0], update)
-    assert path.at_floor.tolist() == [True, False, False]
-    assert path.bandwidths[-1, 0] == grid[-1]
-    assert path.n_tests.tolist() == (np.searchsorted(-grid, -path.bandwidths[-1]) + 1).tolist()
 
 
 def test_path_over_some_of_the_variables() -> None:

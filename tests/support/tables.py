@@ -1,6 +1,9 @@
 """Tables that tests of several packages make, and integrals of densities."""
 
+import math
+
 import numpy as np
+from numpy.testing import assert_allclose
 
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.pool.categories import LevelKernels
@@ -22,6 +25,24 @@ def table(n=60, d=4, n_classes=3, seed=0):
 def labelled(X, y, weights=None, *, groups=None, n_categories=None, expected=None):
     """Training rows, sorted by class."""
     return LabelledRows.sort(TrainingRows(X, y, weights, n_categories, groups), expected)
+
+
+def assert_integrates(log_density, values, numeric, categories=()):
+    """Check that the density of a row with missing values is an integral over them.
+
+    It is taken over one and two numeric variables, or summed over the categories of the second variable.
+    """
+
+    def density(*missing, **of_second):
+        row = [math.nan if j in missing else value for j, value in enumerate(values)]
+        row[1] = of_second.get("category", row[1])
+        return math.exp(log_density(np.array([row]))[0])
+
+    for free in (numeric[:1], numeric):
+        assert_allclose(density(*free), integral(log_density, values, free), rtol=1e-8)
+    if len(categories):
+        assert_allclose(density(1), sum(density(category=k) for k in categories), rtol=1e-12)
+    assert_allclose(density(*range(len(values))), 1.0)
 
 
 def integral(log_density, values, free):
