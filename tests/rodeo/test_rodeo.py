@@ -350,22 +350,17 @@ def many_tiles(seed: int, n: int, d: int = 3, weighted: bool = False) -> Case:
 
 
 @pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("left_out", [False, True], ids=["new rows", "rows left out"])
 @pytest.mark.parametrize(("n", "weighted"), [(33, False), (64, True), (70, False), (70, True)])
-def test_many_tiles_agree_with_referee(n: int, weighted: bool, update: str) -> None:
+def test_many_tiles_agree_with_referee(n: int, weighted: bool, left_out: bool, update: str) -> None:
     # 2 to 5 tiles; the last is full, or holds one row, or some.
     case = many_tiles(n, n, weighted=weighted)
+    own = np.array([0, 15, 16, 31, 32, n - 1, 20]) if left_out else None  # ends of tiles among them
+    if own is not None:
+        case = replace(case, x=case.X[own])
     with constants(TILE=16 if n == 70 else 32, _LARGE=0, _BATCH=3):
         assert case.arrange()[0].tiles.shape[0] == {33: 2, 64: 2, 70: 5}[n]
-        check(case, update)
-
-
-@pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
-def test_leave_one_out_in_many_tiles_agrees_with_referee(weighted: bool, update: str) -> None:
-    case = many_tiles(3, 50, weighted=weighted)
-    own = np.array([0, 15, 16, 31, 32, 49, 20])  # ends of tiles among them
-    with constants(TILE=16, _LARGE=0, _BATCH=4):
-        check(replace(case, x=case.X[own]), update, own)
+        check(case, update, own)
 
 
 @pytest.mark.parametrize("update", UPDATES)
