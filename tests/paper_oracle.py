@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import logsumexp
 
 
 def initial_bandwidth(n: float, c0: float = 1.0) -> float:
@@ -150,7 +151,7 @@ def posterior(log_densities: ArrayLike, priors: ArrayLike, *, lapse: float = 0.0
     joint = joint_log_probability(log_densities, priors)
     if max(joint) == -math.inf:
         joint = joint_log_probability(np.zeros(len(joint)), priors)
-    log_total = log_sum_exp(joint)
+    log_total = logsumexp(joint)
     return [
         (1 - lapse) * math.exp(value - log_total) + lapse * pi
         for value, pi in zip(joint, floats(priors), strict=True)
@@ -324,12 +325,6 @@ def _root_of_quotient(square: Fraction, other: Fraction) -> float:
 def _half_inverse_square(h: float) -> Fraction:
     """1 / (2 h^2)."""
     return 1 / (2 * Fraction(h) ** 2)
-
-
-def log_sum_exp(values: list[float]) -> float:
-    """log sum exp, without overflow."""
-    largest = max(values)
-    return largest + math.log(math.fsum(math.exp(value - largest) for value in values))
 
 
 def _to_float(number: Fraction) -> float:

@@ -6,12 +6,7 @@ from numpy.testing import assert_array_equal
 
 from corral.data.hashing import content_keys
 from corral.data.splits import random_parts, spread_parts, stratified_folds, stratified_parts
-from support.tables import labelled
-
-
-def table(n, n_classes=3, seed=0):
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=(n, 3)), rng.integers(n_classes, size=n)
+from support.tables import labelled, table
 
 
 def divided(divide, data, n_parts, seed=0):
@@ -29,7 +24,7 @@ DIVISIONS = [stratified_folds, stratified_parts, random_parts, spread_parts]
 def test_divisions_follow_the_content_of_rows(divide, grouped, gaps):
     """Rows in another order, and columns in another order, some of them with the other sign."""
     rng = np.random.default_rng(1)
-    X, y = table(60)
+    X, y = table(60, 3)
     X[::7, 1] = np.nan if gaps else X[0, 1]
     groups = np.arange(60) // 2 if grouped else None
     order, columns, signs = rng.permutation(60), rng.permutation(3), rng.choice([-1.0, 1.0], 3)
@@ -43,7 +38,7 @@ def test_divisions_follow_the_content_of_rows(divide, grouped, gaps):
 @pytest.mark.parametrize("divide", DIVISIONS)
 def test_groups_and_duplicates_of_several_classes_share_a_part(divide):
     rng = np.random.default_rng(0)
-    X, y = table(80)
+    X, y = table(80, 3)
     groups = rng.integers(20, size=80)
     parts = divided(divide, labelled(X, y, groups=groups), 4)
     assert np.unique(parts).size == 4

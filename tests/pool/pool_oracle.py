@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
-from paper_oracle import floats, kernel_log_density, log_sum_exp
+from paper_oracle import floats, kernel_log_density
 
 
 def mixture_log_density(density: Any, x: ArrayLike, weights: ArrayLike | None = None) -> float:
@@ -28,7 +29,7 @@ def mixture_log_density(density: Any, x: ArrayLike, weights: ArrayLike | None = 
         for w_i, row in zip(w, density.rows, strict=True)
         if w_i > 0.0
     ]
-    return log_sum_exp(exponents) - math.log(math.fsum(w)) if exponents else -math.inf
+    return logsumexp(exponents) - math.log(math.fsum(w)) if exponents else -math.inf
 
 
 def diagonal_log_kernel(
@@ -136,7 +137,7 @@ def pooled_log_loss(
             math.log(priors[k]) + math.fsum(math.exp(u[m]) * log_densities[m, i, k] for m in range(len(u)))
             for k in range(len(priors))
         ]
-        loss -= v * (scores[y] - log_sum_exp(scores))
+        loss -= v * (scores[y] - logsumexp(scores))
     return loss
 
 
@@ -325,7 +326,7 @@ def averaged_log_density(
     """
     means, totals, scatter = averages(X, weights, cells)
     covariance = H + pull**2 * scatter / totals.sum()
-    return log_sum_exp(
+    return logsumexp(
         [
             math.log(total / totals.sum())
             + multivariate_normal.logpdf(x, mean + pull * (center - mean), covariance)

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -26,7 +25,6 @@ from support.tables import NO_CATEGORIES, assert_integrates, labelled
 
 COVARIANCES = ("own", "shared", "diagonal", "selected", "none")
 N_CATEGORIES = np.array([0, 3, 0, 2, 0])
-NUMERIC = np.flatnonzero(N_CATEGORIES == 0)
 TABLES = ("complete", "missing", "categories")
 
 
@@ -174,7 +172,7 @@ def make_refinement(table, n=45, *, weighted=True, seed=0):
     weights = rng.uniform(0.3, 2.0, n) if weighted else None
     data = labelled(X, y, weights, groups=groups, n_categories=sizes)
     prior, scaled = np.array([0.5, 0.3, 0.2]), learn_scale(data.X, data.weights, "standard", levels=sizes)
-    return data, prior, partial(refinement, data, scaled.transform(data.X), prior)
+    return data, prior, refinement(data, scaled.transform(data.X), prior)
 
 
 def refinement(data, scaled, prior):
@@ -187,8 +185,7 @@ def refinement(data, scaled, prior):
 
 
 def test_refined_loss_against_loops():
-    data, prior, make = make_refinement("complete")
-    state = make()
+    data, prior, state = make_refinement("complete")
     theta, log_power = np.array([0.3, -0.2, 0.8, 0.1, -0.5]), -0.4
     order = np.argsort(data.codes, kind="stable")
     expected = pool_oracle.refined_loss(
@@ -202,8 +199,8 @@ def test_refined_loss_against_loops():
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("table", TABLES)
 def test_refined_gradient_against_differences(table, weighted):
-    *_, make = make_refinement(table, weighted=weighted)
-    state, rng = make(), np.random.default_rng(3)
+    *_, state = make_refinement(table, weighted=weighted)
+    rng = np.random.default_rng(3)
     for _ in range(3):
         parameters = rng.normal(0.0, 0.4, 6)
         _, gradient = state.loss(parameters, 0.3)
@@ -213,8 +210,8 @@ def test_refined_gradient_against_differences(table, weighted):
 
 @pytest.mark.parametrize("table", TABLES)
 def test_refined_bandwidths_are_judged_by_the_densities_that_they_give(table):
-    data, _, make = make_refinement(table)
-    state, order = make(), np.argsort(data.codes, kind="stable")
+    data, _, state = make_refinement(table)
+    order = np.argsort(data.codes, kind="stable")
     theta = np.array([0.3, -0.2, 0.5, 0.1, 0.4])
     _, log_mean, _ = state.weigh(theta)
     numeric, of_categories = state.split(theta)

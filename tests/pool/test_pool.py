@@ -8,7 +8,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
-from corral.data.dataset import LabelledRows
 from corral.data.weights import effective_number
 from corral.parallel import Computation
 from corral.pool.calibration import fit_log_weights
@@ -34,12 +33,12 @@ def posterior(pool, score):
     return log_probability(score, pool.prior, pool.lapse)
 
 
-def pooled(X, y, weights=None, *, prior=None, seed=0, n_jobs=None, data=None, kinds=MEMBER_KINDS):
+def pooled(X, y, weights=None, *, prior=None, seed=0, kinds=MEMBER_KINDS):
     """A pool with empirical priors, unless they are given."""
-    data = labelled(X, y, weights) if data is None else data
+    data = labelled(X, y, weights)
     empirical = prior is None
     prior = data.counts / data.counts.sum() if prior is None else prior
-    return fit_pool(data, prior, np.random.RandomState(seed), Computation(n_jobs), kinds, empirical=empirical)
+    return fit_pool(data, prior, np.random.RandomState(seed), Computation(), kinds, empirical=empirical)
 
 
 # ------------------------------------------------------------------------------------------- weights
@@ -49,10 +48,7 @@ def plan_of(codes, weights=None, prior=(0.5, 0.3, 0.2)):
     """A fold plan of rows that are all points, with these weights."""
     n, prior = codes.size, np.array(prior)
     weights = np.ones(n) if weights is None else weights
-    data = LabelledRows(
-        np.arange(n)[:, np.newaxis].astype(float), codes, weights, np.arange(prior.size),
-        np.bincount(codes, minlength=prior.size), np.arange(n), np.arange(n), None,
-    )  # fmt: skip
+    data = labelled(np.arange(n)[:, np.newaxis] / 1.0, codes, weights, expected=np.arange(prior.size))
     return FoldPlan(data, np.arange(n), np.zeros((1, n), dtype=int), prior, 0.0, weights / weights.sum())
 
 

@@ -152,7 +152,7 @@ def test_rank_statistics_are_about_chi_squared_without_differences():
     assert (found > -2.0 * math.log(0.01)).mean() < 0.015
 
 
-@pytest.mark.parametrize("covariance", ["own", "shared", "diagonal", "selected"])
+@pytest.mark.parametrize("covariance", COVARIANCES)
 def test_columns_that_hardly_vary_count_by_their_range(covariance):
     rng = np.random.default_rng(0)
     codes = np.repeat([0, 1], 100)

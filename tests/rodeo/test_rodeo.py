@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy import optimize
 
 import paper_oracle
 from corral import kernels, parallel
@@ -425,16 +426,9 @@ def statistic(offsets: np.ndarray, h: float, weights: np.ndarray, j: int) -> flo
     return float((weights @ Z) ** 2 / (weights @ Z**2))
 
 
-def bisect(function: Callable[[float], float], target: float, low: float, high: float) -> float:
+def crossing(function: Callable[[float], float], target: float, low: float, high: float) -> float:
     """Where function, above the target at one end and below it at the other, crosses it."""
-    rising = function(low) < target
-    for _ in range(100):
-        middle = 0.5 * (low + high)
-        if (function(middle) < target) == rising:
-            low = middle
-        else:
-            high = middle
-    return low
+    return optimize.bisect(lambda t: function(t) - target, low, high, xtol=1e-300)
 
 
 def edge(seed: int, weighted: bool) -> tuple[Callable[[float], Case], int, float]:
@@ -464,19 +458,19 @@ def edge(seed: int, weighted: bool) -> tuple[Callable[[float], Case], int, float
 
         grid = np.linspace(-3 * h, 3 * h, 61)
         values = np.array([at(t) for t in grid])
-        crossing = np.flatnonzero((values[:-1] < critical) != (values[1:] < critical))
-        if not crossing.size:
+        crossings = np.flatnonzero((values[:-1] < critical) != (values[1:] < critical))
+        if not crossings.size:
             continue
-        i = crossing[0]
+        i = crossings[0]
         ends = float(grid[i]), float(grid[i + 1])
-        t = bisect(at, critical, *ends)
+        t = crossing(at, critical, *ends)
         # All variables must still be active in sweep k, or bandwidths would not be equal.
         earlier = [statistic(moved(t), h0 * beta**s, weights, v) for s in range(k) for v in range(d)]
         if all(value > 1.001 * critical for value in earlier):
             break
 
     def case(distance: float) -> Case:
-        t = bisect(at, critical * (1.0 + distance), *ends)
+        t = crossing(at, critical * (1.0 + distance), *ends)
         # A floor right below the next bandwidth: the outcome of this decision is the result.
         floor = 0.999 * h * beta
         return Case(moved(t), np.zeros((1, d)), weights if weighted else None, beta, 1.0, floor)
@@ -533,7 +527,7 @@ def test_decision_where_rough_weights_err_most(rough_is: str, weighted: bool) ->
     assert ratio(n_near, high) > critical
     fooled = 0
     for distance in (-7e-7, -1e-8, 1e-8, 7e-7):
-        t = bisect(lambda t: ratio(n_near, t), critical * (1.0 + distance), low, high)
+        t = crossing(lambda t: ratio(n_near, t), critical * (1.0 + distance), low, high)
         fooled += (ratio(n_near, t, kernels._exp_rough) > critical) != (distance > 0)
         X = np.repeat([[0.0], [near], [away], [t]], [1, n_near, n - 2 - n_near, 1], axis=0)
         case = Case(X, np.zeros((1, 1)), weights if weighted else None, min_bandwidth=0.85 * h0)
@@ -558,7 +552,7 @@ def test_critical_ratio_at_the_threshold(n: float) -> None:
         variance = ((n - 1.0) * (1.0 - mean) ** 2 + (a + mean) ** 2) / (n - 1.0)
         return mean**2, variance / n * L
 
-    a = bisect(lambda a: squares(a)[0] - squares(a)[1], 0.0, -1.0, n - 1.0)
+    a = crossing(lambda a: squares(a)[0] - squares(a)[1], 0.0, -1.0, n - 1.0)
     ratio = (n - 1.0 - a) ** 2 / (n - 1.0 + a**2)
     assert critical_ratio(np.array([n]))[0] == pytest.approx(ratio, rel=1e-9)
 
