@@ -49,17 +49,6 @@ class Mutation:
     new: str
     tests: list[str]
 
-    def apply(self, checkout: Path) -> str:
-        """Change the file in a copy of the checkout; returns its original text."""
-        path = checkout / "src" / "corral" / self.file
-        text = path.read_text(encoding="utf-8")
-        path.write_text(text.replace(self.old, self.new), encoding="utf-8")
-        return text
-
-    def restore(self, checkout: Path, text: str) -> None:
-        """Write the original text back."""
-        (checkout / "src" / "corral" / self.file).write_text(text, encoding="utf-8")
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -133,11 +122,13 @@ def run_tests(checkout: Path, tests: list[str], timeout: float) -> tuple[int | N
 def try_mutation(mutation: Mutation, checkout: Path, timeout: float) -> Outcome:
     """Change a copy of the checkout, run the tests, and restore it."""
     start = time.monotonic()
-    text = mutation.apply(checkout)
+    path = checkout / "src" / "corral" / mutation.file
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
     try:
         code, test = run_tests(checkout, [f"tests/{name}" for name in mutation.tests], timeout)
     finally:
-        mutation.restore(checkout, text)
+        path.write_text(text, encoding="utf-8")
     if code == 1 and "::" in test:
         # A test that fails without the mutation as well shows nothing.
         healthy, _ = run_tests(checkout, [test], timeout)

@@ -12,9 +12,11 @@ What is not in the paper has its oracle beside its tests, for example in tests/p
 import math
 from collections.abc import Callable, Hashable, Mapping
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import logsumexp
 
 
 def initial_bandwidth(n: float, c0: float = 1.0) -> float:
@@ -42,10 +44,6 @@ def rodeo(
 
     To ``sweeps``, if given, every sweep adds the bandwidths after it and |Z_j| / lambda_j of the active j.
     """
-    if not (0 < beta < 1 and floor > 0 and h0 > 0):
-        raise ValueError("beta must lie between 0 and 1, h0 and floor above 0")
-    if update not in ("simultaneous", "sequential"):
-        raise ValueError(f"unknown update {update!r}")
     x = floats(x)
     d = len(x)
     X, m = rows_and_weights(X, weights)
@@ -86,40 +84,23 @@ def rodeo(
 
 
 def leave_one_out(
-    X: ArrayLike,
-    i: int,
-    *,
-    h0: float,
-    floor: float,
-    beta: float = 0.9,
-    update: str = "simultaneous",
-    weights: ArrayLike | None = None,
+    X: ArrayLike, i: int, *, weights: ArrayLike | None = None, **settings: Any
 ) -> tuple[list[float], float]:
     """Algorithm 1 at row i against its class without row i, whatever its weight."""
     x = floats(np.asarray(X)[i])
     weights = [1.0] * len(X) if weights is None else floats(weights)
     weights[i] = 0.0
-    return rodeo(X, x, h0=h0, floor=floor, beta=beta, update=update, weights=weights)
+    return rodeo(X, x, weights=weights, **settings)
 
 
-def mean_bandwidths(
-    X: ArrayLike,
-    *,
-    h0: float,
-    floor: float,
-    beta: float = 0.9,
-    update: str = "simultaneous",
-    weights: ArrayLike | None = None,
-) -> list[float]:
+def mean_bandwidths(X: ArrayLike, *, weights: ArrayLike | None = None, **settings: Any) -> list[float]:
     """Algorithm 2, steps 1-2: weighted mean over the rows of leave-one-out bandwidths."""
     m = [1.0] * len(X) if weights is None else floats(weights)
     n = sum(Fraction(m_i) for m_i in m)
-    if n == 0:
-        raise ValueError("a class without rows has no mean bandwidths")
     totals = [Fraction(0)] * np.asarray(X).shape[1]
     for i, m_i in enumerate(m):
         if m_i > 0:
-            h, _ = leave_one_out(X, i, h0=h0, floor=floor, beta=beta, update=update, weights=weights)
+            h, _ = leave_one_out(X, i, weights=weights, **settings)
             totals = [total + Fraction(m_i) * Fraction(h_j) for total, h_j in zip(totals, h, strict=True)]
     return [float(total / n) for total in totals]
 
@@ -142,38 +123,57 @@ def classify(
     priors: Mapping[Hashable, float],
     floor: Callable[[float, float], float],
     c0: float = 1.0,
-    beta: float = 0.9,
-    update: str = "simultaneous",
+    **settings: Any,
 ) -> tuple[dict[Hashable, float], dict[Hashable, float]]:
     """Algorithm 3 at one point: log(prior_y p_y(x)) and the posterior probability of every label y.
 
     ``classes`` maps a label to ``(rows,)`` or ``(rows, weights)``; ``floor(n, h0)`` gives the class's floor.
-    Where every density is zero there is no evidence, and the posterior is the prior.
     """
-    joint = {}
-    log_priors = {}
-    for label, (rows, *rest) in classes.items():
+    log_densities = []
+    for rows, *rest in classes.values():
         weights = rest[0] if rest else None
         n = effective_number(rows, weights)
         h0 = initial_bandwidth(n, c0)
-        _, log_p = rodeo(rows, x, h0=h0, floor=floor(n, h0), beta=beta, update=update, weights=weights)
-        log_priors[label] = math.log(priors[label]) if priors[label] > 0 else -math.inf
-        joint[label] = log_priors[label] + log_p
-    evidence = joint if max(joint.values()) > -math.inf else log_priors
-    log_total = log_sum_exp(list(evidence.values()))
-    return joint, {label: math.exp(value - log_total) for label, value in evidence.items()}
+        log_densities.append(rodeo(rows, x, h0=h0, floor=floor(n, h0), weights=weights, **settings)[1])
+    in_order = [priors[label] for label in classes]
+    joint, probabilities = joint_log_probability(log_densities, in_order), posterior(log_densities, in_order)
+    return dict(zip(classes, joint, strict=True)), dict(zip(classes, probabilities, strict=True))
+
+
+def joint_log_probability(log_densities: ArrayLike, priors: ArrayLike) -> list[float]:
+    """log(pi_y p_y)."""
+    log_priors = [math.log(pi) if pi > 0 else -math.inf for pi in floats(priors)]
+    return [log_p + log_pi for log_p, log_pi in zip(floats(log_densities), log_priors, strict=True)]
+
+
+def posterior(log_densities: ArrayLike, priors: ArrayLike, *, lapse: float = 0.0) -> list[float]:
+    """(1 - lapse) pi_y p_y / sum + lapse pi_y; where every density is zero, the prior."""
+    joint = joint_log_probability(log_densities, priors)
+    if max(joint) == -math.inf:
+        joint = joint_log_probability(np.zeros(len(joint)), priors)
+    log_total = logsumexp(joint)
+    return [
+        (1 - lapse) * math.exp(value - log_total) + lapse * pi
+        for value, pi in zip(joint, floats(priors), strict=True)
+    ]
+
+
+def kernel_log_density(
+    X: ArrayLike, x: ArrayLike, h: ArrayLike, *, weights: ArrayLike | None = None
+) -> float:
+    """Kernel log density with given bandwidths; a variable whose h_j is infinite takes no part."""
+    used = [j for j, h_j in enumerate(floats(h)) if h_j < math.inf]
+    h, x = [floats(h)[j] for j in used], [floats(x)[j] for j in used]
+    X, m = rows_and_weights(X, weights)
+    if not X:
+        return -math.inf
+    squares = [[(Fraction(x_j) - Fraction(row[j])) ** 2 for x_j, j in zip(x, used, strict=True)] for row in X]
+    return log_density(squares, h, m)
 
 
 def density(X: ArrayLike, x: ArrayLike, h: ArrayLike) -> float:
-    """(1/n) sum_i prod_j (1/h_j) phi((x_j - x_ij)/h_j), in plain floats."""
-    X, x, h = np.asarray(X, dtype=float).tolist(), floats(x), floats(h)
-    total = 0.0
-    for row in X:
-        product = 1.0
-        for x_j, x_ij, h_j in zip(x, row, h, strict=True):
-            product *= math.exp(-(((x_j - x_ij) / h_j) ** 2) / 2) / (h_j * math.sqrt(2 * math.pi))
-        total += product
-    return total / len(X)
+    """(1/n) sum_i prod_j (1/h_j) phi((x_j - x_ij)/h_j)."""
+    return math.exp(kernel_log_density(X, x, h))
 
 
 def second_derivative(X: ArrayLike, x: ArrayLike, h: ArrayLike, j: int) -> float:
@@ -327,12 +327,6 @@ def _half_inverse_square(h: float) -> Fraction:
     return 1 / (2 * Fraction(h) ** 2)
 
 
-def log_sum_exp(values: list[float]) -> float:
-    """log sum exp, without overflow."""
-    largest = max(values)
-    return largest + math.log(math.fsum(math.exp(value - largest) for value in values))
-
-
 def _to_float(number: Fraction) -> float:
     """Nearest float; infinite where no finite float is near."""
     try:
@@ -350,8 +344,6 @@ def rows_and_weights(X: ArrayLike, weights: ArrayLike | None) -> tuple[list[list
     """Rows of positive weight, and weights that sum to the effective number of rows, 1 if all are alike."""
     rows = np.asarray(X, dtype=float).tolist()
     w = [1.0] * len(rows) if weights is None else floats(weights)
-    if min(w, default=0) < 0:
-        raise ValueError("weights must not be negative")
     kept = [(row, Fraction(w_i)) for row, w_i in zip(rows, w, strict=True) if w_i > 0]
     factor = sum(w_i for _, w_i in kept) / sum(w_i**2 for _, w_i in kept) if kept else 1
     return [row for row, _ in kept], [w_i * factor for _, w_i in kept]

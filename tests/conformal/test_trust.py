@@ -21,7 +21,6 @@ from corral.datasets import make_shifted_groups
 from corral.parallel import Computation
 from corral.pool.model import PoolModel
 from corral.posterior import odds_of_classes
-from kernels import kernels_oracle
 from pool import pool_oracle
 
 # No bandwidth shrinks.
@@ -103,7 +102,7 @@ def test_typicality_and_novelty_against_loops(case, bandwidth):
             return -np.inf
         h0 = float(model.initial_bandwidth_[a])
         if bandwidth == "fixed":
-            return kernels_oracle.kernel_log_density(data.X[left], x, [h0] * 3, weights=m[left])
+            return paper_oracle.kernel_log_density(data.X[left], x, [h0] * 3, weights=m[left])
         return paper_oracle.rodeo(data.X[left], x, h0=h0, floor=0.3, weights=m[left])[1]
 
     rng = np.random.default_rng(2)
@@ -185,12 +184,12 @@ def test_sets_against_loops(iris):
     def log_posterior(x, unit):
         left = data.units != unit
         log_p = [
-            kernels_oracle.kernel_log_density(
+            paper_oracle.kernel_log_density(
                 data.X[left & (data.codes == a)], x, [model.initial_bandwidth_[a]] * 4
             )
             for a in range(3)
         ]
-        return np.log(kernels_oracle.posterior(log_p, model.class_prior_))
+        return np.log(paper_oracle.posterior(log_p, model.class_prior_))
 
     rows = zip(data.X, data.units, data.codes, strict=True)
     own = np.array([log_posterior(x, unit)[a] for x, unit, a in rows])

@@ -6,6 +6,7 @@ import threading
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import dask
 import dask.array as da
@@ -217,21 +218,14 @@ def watching(cluster, client, fatal=None):
     cluster.scheduler.remove_plugin("watch")
 
 
-@dataclass
-class Found:
-    """What a model found on a cluster, and in how many tasks."""
-
-    weights: np.ndarray
-    log_density: np.ndarray
-    tasks: dict[str, int]
-
-
 def search_on_cluster(cluster, client):
+    """What a model finds on a cluster, and in how many tasks."""
     with watching(cluster, client) as of_fit:
         model = DaskCorralClassifier(client=client, **THINNED).fit(*chunked())
     with watching(cluster, client) as of_predict:
         log_density = model.log_density(SOME_QUERIES).compute(scheduler=client)
-    return Found(model.member_weights_, log_density, {"fit": of_fit.done, "predict": of_predict.done})
+    tasks = {"fit": of_fit.done, "predict": of_predict.done}
+    return SimpleNamespace(weights=model.member_weights_, log_density=log_density, tasks=tasks)
 
 
 @pytest.fixture(scope="module")

@@ -49,14 +49,6 @@ def chunked(chunks=PARTITIONS[1], rows=X):
     return da.from_array(rows, chunks=chunks), da.from_array(Y, chunks=(chunks[0],))
 
 
-def counted_parts(rows, weights=None, chunks=PARTITIONS[1]):
-    """The partitions of a table, and what is known of all."""
-    X, y = chunked(chunks, rows)
-    w = None if weights is None else da.from_array(weights, chunks=(chunks[0],))
-    sources = partitions(as_collection(X, 50), y, w, None, Encoding.of_numbers(rows.shape[1]))
-    return survey(sources, None)
-
-
 # ------------------------------------------------------------------------------- what partitions are asked
 
 
@@ -71,7 +63,10 @@ def test_draws_belong_to_positions():
 def test_a_sample_has_the_rows_whose_draws_are_smallest():
     sizes, drawn = np.array([7, 40, 11]), draws(0, len(X), seed=5)
     for chunks in PARTITIONS:
-        sources, of_all = counted_parts(X, WEIGHTS, chunks)
+        rows, labels = chunked(chunks)
+        weights = da.from_array(WEIGHTS, chunks=(chunks[0],))
+        parts = partitions(as_collection(rows, 50), labels, weights, None, Encoding.of_numbers(X.shape[1]))
+        sources, of_all = survey(parts, None)
         sample = draw_rows(sources, of_all, sizes, 5, None)
         expected = []
         for label, size in zip((1, 4, 5), sizes, strict=True):
@@ -112,16 +107,6 @@ def test_same_numbers_for_any_partitions(weights):
         assert_allclose(other.predict_proba(QUERIES), expected, rtol=0, atol=1e-10)
         assert_allclose(other.class_prior_, first.class_prior_, rtol=1e-14)
         assert_array_equal(other.model_.data.numbers, first.model_.data.numbers)
-
-
-def test_same_bits_for_the_same_partitions_and_seed(thinned):
-    expected = thinned.predict_proba(QUERIES)
-    again, other = (
-        DaskCorralClassifier(max_rows=25, random_state=seed).fit(*chunked()).predict_proba(QUERIES)
-        for seed in (0, 1)
-    )
-    assert_array_equal(again, expected)
-    assert (other != expected).any()
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])
@@ -174,7 +159,7 @@ def test_an_ordinary_model(thinned, tmp_path):
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_levels_gaps_weights_and_groups_of_many_rows(known):
+def test_levels_gaps_weights_and_groups_of_many_rows(known, tmp_path):
     frame = FRAME.assign(is_wet=FRAME["is_wet"].astype("category"))
     tables = [dd.from_pandas(frame, npartitions=n, sort=False) for n in (3, 5)]
     columns = pd.DataFrame({"y": Y, "w": WEIGHTS, "g": GROUPS}).assign(g=lambda t: "g" + t["g"].astype(str))
@@ -191,6 +176,13 @@ def test_levels_gaps_weights_and_groups_of_many_rows(known):
     assert_allclose(lazy.compute(scheduler="sync"), first.predict_proba(frame), rtol=0, atol=1e-10)
     assert_allclose(first.class_count_, np.bincount(np.searchsorted([1, 4, 5], Y), WEIGHTS), rtol=1e-14)
     assert (first.predict(frame) == Y).mean() > 0.9
+    rows = first.model_.data
+    assert np.bincount(rows.codes).tolist() == [25, 25, 25]
+    assert_array_equal(rows.labels[rows.codes], Y[rows.numbers])
+    save_model(first.to_local(), tmp_path / "model.corral")
+    loaded = load_model(tmp_path / "model.corral")
+    assert_array_equal(loaded.predict_proba(frame), first.predict_proba(frame))
+    assert_array_equal(loaded.explain(frame[:2]).rows, first.explain(frame[:2]).rows)
 
 
 def test_numbers_that_are_levels():

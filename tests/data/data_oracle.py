@@ -1,4 +1,4 @@
-"""Copies of rows, the groups that they join, and mid-ranks, in plain loops over fractions."""
+"""Copies of rows, and the groups that they join, in plain loops over fractions."""
 
 import itertools
 import math
@@ -140,15 +140,3 @@ def joined_groups(copies: list[int], groups: list[int]) -> dict[int, int]:
             least, other = sorted((joined[smaller], joined[larger]))
             joined = {group: least if to == other else to for group, to in joined.items()}
     return joined
-
-
-def midrank(column: ArrayLike, weights: ArrayLike, value: float) -> float:
-    """Share of the weight of rows below a value, and half of that at it."""
-    below = at = total = 0.0
-    for x, weight in zip(column, weights, strict=True):
-        total += weight
-        if x < value:
-            below += weight
-        elif x == value:
-            at += weight
-    return (below + 0.5 * at) / total

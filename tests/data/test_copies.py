@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 from corral import CopiedRowsWarning, CorralClassifier, RodeoClassifier, RodeoDensity
-from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.duplicates import copies_and_units, filled, number_copies
-from corral.datasets import make_shifted_groups, make_ten_groups
+from corral.datasets import make_shifted_groups
 from data import data_oracle
+from support.tables import labelled
 
 QUICK = {"random_state": 0}
 quiet = pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning", "ignore::corral.EmptySelectionWarning")
@@ -149,7 +149,7 @@ def test_copies_become_one_row_with_their_weight():
     X = DIFFERING["continuous"][[0, 1, 0, 2, 1, 3, 1, *range(4, 40)]]
     y = np.array(["a"] * 3 + ["b"] * 4 + ["c"] * 36)
     weights = np.array([1.0, 2.0, 3.0, 1.0, 0.5, 4.0, 1.5] + [1.0] * 36)
-    data = LabelledRows.sort(TrainingRows(X, y, weights))
+    data = labelled(X, y, weights)
     assert_array_equal(data.numbers, [0, 1, 3, 4, 5, *range(7, 43)])
     assert_array_equal(data.weights[:5], [1.0, 0.5, 0.25, 0.5, 1.0])  # over the largest
     assert_array_equal(data.counts, [6.0, 7.0, 36.0])
@@ -170,20 +170,6 @@ def test_a_common_weight_and_copies_of_all_rows_change_no_bit(bandwidth):
         assert_array_equal(other.relevant_, plain.relevant_)
         assert_array_equal(other.log_density(X[::7] + 0.01), plain.log_density(X[::7] + 0.01))
     assert (plain.n_copies_, twice.n_copies_) == (0, len(y))
-
-
-@quiet
-def test_rescaled_weights_change_no_choice():
-    X, y = make_ten_groups(12, random_state=0)
-    keep = y <= 3
-    X, y = X[keep][:, :8], y[keep]
-    weights = np.random.default_rng(0).uniform(0.2, 3.0, len(y))
-    one, other = (CorralClassifier(**QUICK).fit(X, y, factor * weights) for factor in (1.0, 70.0))
-    assert one.members_[0].name == other.members_[0].name
-    assert_array_equal(one.markers_, other.markers_)
-    assert_allclose(one.member_weights_, other.member_weights_, rtol=1e-6)
-    for name in ("cv_accuracy_", "cv_log_loss_"):
-        assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-9)
 
 
 @quiet

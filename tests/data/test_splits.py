@@ -4,18 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.hashing import content_keys
 from corral.data.splits import random_parts, spread_parts, stratified_folds, stratified_parts
-
-
-def labelled(X, y, groups=None):
-    return LabelledRows.sort(TrainingRows(X, y, None, None, groups))
-
-
-def table(n, n_classes=3, seed=0):
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=(n, 3)), rng.integers(n_classes, size=n)
+from support.tables import labelled, table
 
 
 def divided(divide, data, n_parts, seed=0):
@@ -33,12 +24,12 @@ DIVISIONS = [stratified_folds, stratified_parts, random_parts, spread_parts]
 def test_divisions_follow_the_content_of_rows(divide, grouped, gaps):
     """Rows in another order, and columns in another order, some of them with the other sign."""
     rng = np.random.default_rng(1)
-    X, y = table(60)
+    X, y = table(60, 3)
     X[::7, 1] = np.nan if gaps else X[0, 1]
     groups = np.arange(60) // 2 if grouped else None
     order, columns, signs = rng.permutation(60), rng.permutation(3), rng.choice([-1.0, 1.0], 3)
-    first = labelled(X, y, groups)
-    other = labelled((X * signs)[order][:, columns], y[order], groups[order] if grouped else None)
+    first = labelled(X, y, groups=groups)
+    other = labelled((X * signs)[order][:, columns], y[order], groups=groups[order] if grouped else None)
     assert_array_equal(divided(divide, other, 4), divided(divide, first, 4)[order])
     if divide is not spread_parts:
         assert (divided(divide, first, 4, seed=1) != divided(divide, first, 4)).any()
@@ -47,9 +38,9 @@ def test_divisions_follow_the_content_of_rows(divide, grouped, gaps):
 @pytest.mark.parametrize("divide", DIVISIONS)
 def test_groups_and_duplicates_of_several_classes_share_a_part(divide):
     rng = np.random.default_rng(0)
-    X, y = table(80)
+    X, y = table(80, 3)
     groups = rng.integers(20, size=80)
-    parts = divided(divide, labelled(X, y, groups), 4)
+    parts = divided(divide, labelled(X, y, groups=groups), 4)
     assert np.unique(parts).size == 4
     assert np.unique(groups * 4 + parts).size == np.unique(groups).size
     X[40:] = X[:40]
@@ -73,7 +64,7 @@ def test_groups_of_all_classes_are_spread_over_the_folds(n_groups):
     """With few groups in each class, folds would otherwise be empty, or hold most of a table."""
     y = np.repeat(np.repeat(np.arange(len(n_groups)), n_groups), 4)
     groups = np.repeat(np.arange(sum(n_groups)), 4)
-    data = labelled(np.random.default_rng(0).normal(size=(y.size, 3)), y, groups)
+    data = labelled(np.random.default_rng(0).normal(size=(y.size, 3)), y, groups=groups)
     for seed in range(5):
         folds = divided(stratified_folds, data, 5, seed)[::4]
         assert np.ptp(np.bincount(folds, minlength=5)) <= 1

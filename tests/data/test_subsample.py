@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import corral.data.subsample
-from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.subsample import (
     balanced_subsample,
     choose_sample,
@@ -14,6 +13,7 @@ from corral.data.subsample import (
     proportional_subsample,
     random_rows,
 )
+from support.tables import labelled
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def rows():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 2)), np.repeat([0, 1, 2], [160, 125, 15])
     order = rng.permutation(300)
-    return [LabelledRows.sort(TrainingRows(X[at], y[at], None)) for at in (np.arange(300), order)]
+    return [labelled(X[at], y[at]) for at in (np.arange(300), order)]
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,11 @@ def test_equal_rows_are_drawn_one_by_one(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, (20_000, 2)).astype(np.float64)
     y = rng.integers(0, 2, len(X))
-    data = LabelledRows.sort(TrainingRows(X, y, None))
+    data = labelled(X, y)
     chosen = choose_sample(data, 30, seed=5)
     drawn = np.bincount((3 * data.X[chosen, 0] + data.X[chosen, 1]).astype(int), minlength=9)
     assert_allclose(drawn / chosen.size, np.full(9, 1 / 9), atol=0.04)
-    other = LabelledRows.sort(TrainingRows(X[::-1], y[::-1], None))
+    other = labelled(X[::-1], y[::-1])
     assert_array_equal(data.X[chosen], other.X[choose_sample(other, 30, seed=5)])
 
 

@@ -23,7 +23,6 @@ from corral.datasets import (
     make_waveform,
 )
 from estimators import estimators_oracle
-from kernels import kernels_oracle
 from support.tables import three_classes
 
 TEN_GROUPS = np.array([[group <= j < group + 6 for j in range(30)] for group in range(10)])
@@ -202,7 +201,7 @@ def test_densities_over_the_variables_that_are_used(scale, weighted, bandwidth, 
         for i, x_i in enumerate(x[:, used]):
             if bandwidth == "class":
                 h[i, k, used] = fitted.bandwidths_[k, used]
-                log_p = kernels_oracle.kernel_log_density(rows, x_i, h[i, k, used], weights=w)
+                log_p = paper_oracle.kernel_log_density(rows, x_i, h[i, k, used], weights=w)
             else:
                 h[i, k, used], log_p = paper_oracle.rodeo(
                     rows, x_i, h0=h0, floor=h0 / n, update=update, weights=w
@@ -210,7 +209,7 @@ def test_densities_over_the_variables_that_are_used(scale, weighted, bandwidth, 
             log_density[i, k] = log_p - uniform
     assert_allclose(fitted.log_density(queries), log_density, rtol=1e-9, atol=1e-10)
     assert_allclose(fitted.local_bandwidths(queries), h, rtol=1e-12)
-    posterior = [kernels_oracle.posterior(of_sample, fitted.class_prior_) for of_sample in log_density]
+    posterior = [paper_oracle.posterior(of_sample, fitted.class_prior_) for of_sample in log_density]
     assert_allclose(fitted.predict_proba(queries), posterior, rtol=1e-8, atol=1e-12)
 
 

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from conformal.conformal_oracle import extreme_term, extremes, remoteness, weighted_median
-from kernels.kernels_oracle import kernel_log_density
-from paper_oracle import floats
+from paper_oracle import floats, kernel_log_density
 
 
 def mean_evidence(

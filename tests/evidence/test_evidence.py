@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
+import paper_oracle
 from corral import CorralClassifier, RodeoClassifier
 from corral.evidence import explainers
 from corral.evidence import log_odds as evidence
@@ -17,7 +18,6 @@ from corral.parallel import Computation
 from corral.posterior import log_odds
 from corral.shapley import Coalitions
 from evidence import evidence_oracle
-from kernels import kernels_oracle
 
 pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 
@@ -91,10 +91,10 @@ def test_exact_evidence_with_the_bandwidths_of_the_sample(scale, features, more)
             used = model.relevant_[a] if features == "selected" else np.ones(4, dtype=bool)
             h_known = [h[i, a, j] if used[j] and j in known else np.inf for j in range(4)]
             uniform = sum(np.log(ranges[j]) for j in known if not used[j])
-            return kernels_oracle.kernel_log_density(scaled[y == a], x[i], h_known) - uniform
+            return paper_oracle.kernel_log_density(scaled[y == a], x[i], h_known) - uniform
 
         def log_odds(known, i=i, log_density=log_density):
-            P = kernels_oracle.posterior([log_density(a, known) for a in range(3)], model.class_prior_)
+            P = paper_oracle.posterior([log_density(a, known) for a in range(3)], model.class_prior_)
             return np.log(P[label[i]]) - np.log(P[rival[i]])
 
         given = ~np.isnan(queries[i])
@@ -326,7 +326,7 @@ def test_odds_are_those_of_the_posterior():
     for lapse in (0.0, 0.01, 1.0):
         out = log_odds(log_density, prior, lapse, label, rival)
         for q, s in itertools.product(range(4), range(6)):
-            P = kernels_oracle.posterior(log_density[:, q, s], prior, lapse=lapse)
+            P = paper_oracle.posterior(log_density[:, q, s], prior, lapse=lapse)
             if min(P[label[q]], P[rival[q]]) > 0.0:
                 assert_allclose(out[q, s], np.log(P[label[q]] / P[rival[q]]), rtol=1e-9, atol=1e-12)
 

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
 
+import paper_oracle
 from corral import CorralClassifier, RodeoClassifier
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.evidence.explainers import explainer_of
@@ -16,7 +17,6 @@ from corral.parallel import Computation
 from corral.pool.categories import LevelCounts, learn_levels
 from corral.shapley import Coalitions
 from evidence import evidence_oracle
-from kernels import kernels_oracle
 from pool import pool_oracle
 
 ALONE = Computation(1, 0)
@@ -78,7 +78,7 @@ def test_unlikeness_against_loops(case):
             if i is not None:
                 x, left = data.X[i], left & (data.units != data.units[i])
             h_known = [h if j in known else np.inf for j in range(3)]
-            return kernels_oracle.kernel_log_density(data.X[left], x, h_known, weights=m[left])
+            return paper_oracle.kernel_log_density(data.X[left], x, h_known, weights=m[left])
 
         expected = evidence_oracle.unlikeness(data.X, data.codes, data.units, m, a, x, log_density, spread[k])
         assert_allclose(found.unlikeness[k], expected, rtol=1e-9, atol=1e-9)

@@ -33,11 +33,8 @@ def power_law_weights(
         for u in shares:
             for c in rates:
                 falls = min(D, gap) * u
-                off = [falls * (t**-c - 1) - rise for t, rise in zip(times, rises, strict=True)]
-                square = sum(
-                    off[k] * inverse[k, m] * off[m] for k in range(len(times)) for m in range(len(times))
-                )
-                of_level[D, u, c] = prior(u, c) * math.exp(-square / 2)
+                off = np.array([falls * (t**-c - 1) - rise for t, rise in zip(times, rises, strict=True)])
+                of_level[D, u, c] = prior(u, c) * math.exp(-off @ inverse @ off / 2)
         total = sum(of_level.values())
         weights |= {point: weight / total / len(levels) for point, weight in of_level.items()}
     return weights

@@ -21,13 +21,13 @@ from corral import (
     load_model,
     save_model,
 )
-from corral.data.dataset import LabelledRows, TrainingRows
 from corral.datasets import make_shifted_groups
 from corral.parallel import Computation
 from corral.planning import pool_losses as core
 from corral.planning.pool_losses import Curve, learn_curve
 from corral.planning.power_law import Chance, PowerLaw, fit_mean, fit_share, probability_of_nothing
 from planning import planning_oracle
+from support.tables import labelled
 
 matplotlib.use("agg")
 
@@ -189,7 +189,7 @@ def test_groups_count_by_what_their_rows_have_in_common():
 
 
 def measured(X, y, n_jobs=1, groups=None):
-    data = LabelledRows.sort(TrainingRows(X, y, None, None, groups))
+    data = labelled(X, y, groups=groups)
     prior = data.counts / data.counts.sum()
     return learn_curve(data, prior, np.random.RandomState(0), Computation(n_jobs), empirical=True)
 

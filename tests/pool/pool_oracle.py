@@ -1,16 +1,15 @@
 """Members of the pool, their losses, gaps and levels, and averaged rows, in plain loops."""
 
-import itertools
 import math
 from collections.abc import Hashable
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal, norm
 
-from kernels.kernels_oracle import kernel_log_density
-from paper_oracle import floats, log_sum_exp
+from paper_oracle import floats, kernel_log_density
 
 
 def mixture_log_density(density: Any, x: ArrayLike, weights: ArrayLike | None = None) -> float:
@@ -30,25 +29,19 @@ def mixture_log_density(density: Any, x: ArrayLike, weights: ArrayLike | None = 
         for w_i, row in zip(w, density.rows, strict=True)
         if w_i > 0.0
     ]
-    return log_sum_exp(exponents) - math.log(math.fsum(w)) if exponents else -math.inf
+    return logsumexp(exponents) - math.log(math.fsum(w)) if exponents else -math.inf
 
 
 def diagonal_log_kernel(
     x: np.ndarray, row: np.ndarray, transform: Any, bandwidth: float, shrinkage: float
 ) -> float:
     """Logarithm of a product of normal kernels; where the row misses a value, the density of the class."""
-    log_kernel = 0.0
-    for j, x_j in enumerate(x):
-        width = 1.0 / transform.factor[j]
-        center, deviation = transform.mean[j] + shrinkage * (row[j] - transform.mean[j]), bandwidth * width
-        if math.isnan(row[j]):
-            center = transform.mean[j] + transform.missing_mean[j] * width
-            deviation = transform.missing_deviation[j] * width
-        if not math.isnan(x_j):
-            log_kernel += -0.5 * ((x_j - center) / deviation) ** 2 - math.log(
-                deviation * math.sqrt(2 * math.pi)
-            )
-    return log_kernel
+    width, missing = 1.0 / transform.factor, np.isnan(row)
+    center = transform.mean + np.where(
+        missing, transform.missing_mean * width, shrinkage * (row - transform.mean)
+    )
+    deviation = np.where(missing, transform.missing_deviation, bandwidth) * width
+    return float(np.nansum(norm.logpdf(x, center, deviation)))
 
 
 def normal_log_kernel(
@@ -60,10 +53,8 @@ def normal_log_kernel(
     given = covariance[np.ix_(~missing, ~missing)]
     apart[missing] = covariance[np.ix_(missing, ~missing)] @ np.linalg.solve(given, apart[~missing])
     has = ~np.isnan(x)
-    difference = (x - transform.mean - shrinkage * apart)[has]
-    of_kernel = bandwidth**2 * covariance[np.ix_(has, has)]
-    squares = float(difference @ np.linalg.solve(of_kernel, difference))
-    return -0.5 * (squares + float(np.linalg.slogdet(2 * math.pi * of_kernel)[1]))
+    center, of_kernel = (transform.mean + shrinkage * apart)[has], bandwidth**2 * covariance[np.ix_(has, has)]
+    return float(multivariate_normal.logpdf(x[has], center, of_kernel)) if has.any() else 0.0
 
 
 def category_log_kernel(x: np.ndarray, row: np.ndarray, categories: Any, bandwidth: float) -> float:
@@ -117,13 +108,9 @@ def class_variance(x: ArrayLike, codes: ArrayLike, y: int) -> float:
     Twice the share of repeated values are added to the sum of squares, and one to its logarithm.
     """
     x, codes = np.asarray(x, dtype=float), np.asarray(codes)
-    labels = sorted(set(codes.tolist()))
-    groups = {k: [v for v, c in zip(x, codes, strict=True) if c == k] for k in labels}
-    means = {k: math.fsum(group) / len(group) for k, group in groups.items()}
-    squares = {k: math.fsum((v - means[k]) ** 2 for v in group) for k, group in groups.items()}
-    center = math.fsum(x) / len(x)
-    floor = 1e-3 * math.fsum((v - center) ** 2 for v in x) / len(x)
-    within = math.fsum(squares.values()) / (len(x) - len(labels))
+    groups = [x[codes == k] for k in np.unique(codes)]
+    squares = [math.fsum((group - group.mean()) ** 2) for group in groups]
+    floor, within = 1e-3 * x.var(), sum(squares) / (len(x) - len(groups))
     extra = 2.0 * (1.0 - (len(set(x.tolist())) - 1) / (len(x) - 1))
     n = len(groups[y])
     own = (squares[y] + extra * within) / (n - 1 + extra)
@@ -150,7 +137,7 @@ def pooled_log_loss(
             math.log(priors[k]) + math.fsum(math.exp(u[m]) * log_densities[m, i, k] for m in range(len(u)))
             for k in range(len(priors))
         ]
-        loss -= v * (scores[y] - log_sum_exp(scores))
+        loss -= v * (scores[y] - logsumexp(scores))
     return loss
 
 
@@ -296,52 +283,41 @@ def level_share(
     return (of_both + 2.0 * pooled) / (of_class + 2.0)
 
 
-def cells_of(X: ArrayLike, weights: ArrayLike, first: ArrayLike, n_rounds: int) -> list[int]:
-    """Lloyd's algorithm from some first centres: the cell of each row after some rounds."""
-    rows, w = [[Fraction(v) for v in row] for row in _lists(X)], [Fraction(v) for v in floats(weights)]
-    centres = [[Fraction(v) for v in row] for row in _lists(first)]
+def cells_of(X: np.ndarray, weights: np.ndarray, first: np.ndarray, n_rounds: int) -> np.ndarray:
+    """Lloyd's algorithm from some first centers: the cell of each row after some rounds."""
+    centers = first.copy()
 
-    def nearest(row: list[Fraction]) -> int:
-        apart = [sum((a - b) ** 2 for a, b in zip(row, centre, strict=True)) for centre in centres]
-        return apart.index(min(apart))
+    def nearest() -> np.ndarray:
+        return np.array([np.argmin([math.dist(row, center) for center in centers]) for row in X])
 
     for _ in range(n_rounds):
-        cells = [nearest(row) for row in rows]
-        for k in range(len(centres)):
-            mine = [i for i, cell in enumerate(cells) if cell == k]
-            if mine:
-                total = sum(w[i] for i in mine)
-                centres[k] = [sum(w[i] * rows[i][j] for i in mine) / total for j in range(len(rows[0]))]
-    return [nearest(row) for row in rows]
+        cells = nearest()
+        for k in set(cells.tolist()):
+            centers[k] = np.average(X[cells == k], axis=0, weights=weights[cells == k])
+    return nearest()
 
 
 def averages(
-    X: ArrayLike, weights: ArrayLike, cells: list[int]
-) -> tuple[list[list[float]], list[float], list[list[float]]]:
+    X: np.ndarray, weights: np.ndarray, cells: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Weighted means of the rows of each cell, their weights, and the scatter of rows around these means."""
-    rows, w = [[Fraction(v) for v in row] for row in _lists(X)], [Fraction(v) for v in floats(weights)]
-    d = len(rows[0])
-    means, totals = [], []
-    scatter = [[Fraction(0)] * d for _ in range(d)]
-    for k in sorted(set(cells)):
-        mine = [i for i, cell in enumerate(cells) if cell == k]
-        total = sum((w[i] for i in mine), Fraction(0))
-        mean = [sum((w[i] * rows[i][j] for i in mine), Fraction(0)) / total for j in range(d)]
-        for i in mine:
-            for a, b in itertools.product(range(d), repeat=2):
-                scatter[a][b] += w[i] * (rows[i][a] - mean[a]) * (rows[i][b] - mean[b])
-        means.append([float(v) for v in mean])
-        totals.append(float(total))
-    return means, totals, [[float(v) for v in row] for row in scatter]
+    mine = [cells == k for k in sorted(set(cells.tolist()))]
+    means = [np.average(X[rows], axis=0, weights=weights[rows]) for rows in mine]
+    scatter = sum(
+        w * np.outer(x - mean, x - mean)
+        for rows, mean in zip(mine, means, strict=True)
+        for x, w in zip(X[rows], weights[rows], strict=True)
+    )
+    return np.array(means), np.array([weights[rows].sum() for rows in mine]), scatter
 
 
 def averaged_log_density(
-    X: ArrayLike,
-    weights: ArrayLike,
-    cells: list[int],
-    x: ArrayLike,
-    H: ArrayLike,
-    mean: ArrayLike,
+    X: np.ndarray,
+    weights: np.ndarray,
+    cells: np.ndarray,
+    x: np.ndarray,
+    H: np.ndarray,
+    mean: np.ndarray,
     pull: float,
 ) -> float:
     """Log density at x of normal kernels on averages of rows, pulled towards a mean.
@@ -349,16 +325,11 @@ def averaged_log_density(
     Kernels have the covariance H and what rows, pulled as well, vary around their averages.
     """
     means, totals, scatter = averages(X, weights, cells)
-    spread = np.array(scatter) / sum(totals)
-    covariance = np.asarray(H, dtype=float) + pull**2 * spread
-    inverse, (_, log_det) = np.linalg.inv(covariance), np.linalg.slogdet(covariance)
-    exponents = []
-    for centre, total in zip(means, totals, strict=True):
-        apart = np.asarray(x) - (np.asarray(mean) + pull * (np.array(centre) - np.asarray(mean)))
-        exponents.append(math.log(total) - 0.5 * float(apart @ inverse @ apart))
-    d = len(means[0])
-    return log_sum_exp(exponents) - math.log(sum(totals)) - 0.5 * (log_det + d * math.log(2.0 * math.pi))
-
-
-def _lists(X: ArrayLike) -> list[list[float]]:
-    return [floats(row) for row in np.asarray(X, dtype=float)]
+    covariance = H + pull**2 * scatter / totals.sum()
+    return logsumexp(
+        [
+            math.log(total / totals.sum())
+            + multivariate_normal.logpdf(x, mean + pull * (center - mean), covariance)
+            for center, total in zip(means, totals, strict=True)
+        ]
+    )

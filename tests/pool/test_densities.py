@@ -2,14 +2,12 @@
 
 import math
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime
 
-from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.scaling import learn_scale
 from corral.data.weights import effective_number
 from corral.pool.bandwidths import Refinement
@@ -23,11 +21,10 @@ from corral.pool.transforms import ClassTransform, learn_transforms
 from corral.posterior import known, log_posterior
 from corral.shapley import Coalitions
 from pool import pool_oracle
-from pool.pool_tables import NO_CATEGORIES, integral
+from support.tables import NO_CATEGORIES, assert_integrates, labelled
 
 COVARIANCES = ("own", "shared", "diagonal", "selected", "none")
 N_CATEGORIES = np.array([0, 3, 0, 2, 0])
-NUMERIC = np.flatnonzero(N_CATEGORIES == 0)
 TABLES = ("complete", "missing", "categories")
 
 
@@ -109,18 +106,10 @@ def test_variables_one_by_one_and_in_sets(table, covariance, shrinkage):
 @pytest.mark.parametrize("table", ["complete", "categories"])
 @pytest.mark.parametrize("covariance", ["own", "diagonal", "none"])
 def test_a_missing_value_of_a_sample_is_an_integral(covariance, table):
-    density = make_class(table, covariance)
-    nan, values = math.nan, [0.3, 1.0, 0.2, 0.0, -0.4]
-
-    def of(*values):
-        return math.exp(density.log_density(np.array([values]))[0])
-
-    assert_allclose(of(nan, *values[1:]), integral(density.log_density, values, [0]), rtol=1e-8)
-    two = integral(density.log_density, values, [0, 4])
-    assert_allclose(of(nan, *values[1:4], nan), two, rtol=1e-8)
-    assert_allclose(of(nan, nan, nan, nan, nan), 1.0)
-    if table == "categories":
-        assert_allclose(of(0.3, nan, *values[2:]), sum(of(0.3, k, *values[2:]) for k in range(3)), rtol=1e-12)
+    log_density = make_class(table, covariance).log_density
+    assert_integrates(
+        log_density, [0.3, 1.0, 0.2, 0.0, -0.4], [0, 4], range(3) if table == "categories" else ()
+    )
 
 
 def test_far_away_samples_keep_their_digits():
@@ -130,15 +119,6 @@ def test_far_away_samples_keep_their_digits():
     log_density = density.log_density(x)
     assert log_density[0] == pytest.approx(pool_oracle.mixture_log_density(density, x[0]), rel=1e-12)
     assert np.isfinite(log_density).all()
-
-
-def test_variables_that_take_no_part_are_uniform():
-    transform = ClassTransform.standard(np.array([1]), np.zeros(1), np.array([2.0]), NO_CATEGORIES)
-    density = Mixture(np.array([[0.5, 0.2, 0.1], [0.3, 0.4, 0.2]]), None, transform, 0.5, 1.0)
-    x = np.array([[0.1, 0.3, 0.9], [0.7, 0.3, np.nan]])
-    log_density = density.log_density(x)
-    assert log_density[0] == log_density[1]
-    assert_array_equal(density.used, [1])
 
 
 def test_classes_without_variables_or_rows():
@@ -170,7 +150,7 @@ def test_shrunk_rows_keep_mean_and_covariance(bandwidth):
 def test_nothing_is_known_of_a_class_that_leaves_as_a_whole():
     X, y = make_rows("complete", 30, 0), np.arange(30) % 2
     y[4] = 2
-    data = LabelledRows.sort(TrainingRows(X, y, None))
+    data = labelled(X, y)
     transforms = learn_transforms("own", data.X, data.codes, None, 3, np.arange(5), np.zeros(5, dtype=int))
     kernels, member = Kernels(np.ones(1), np.zeros(1)), KernelMember("", "", "standard")
     found = member.left_out(transforms, data, data.X, np.arange(30), kernels)[0]
@@ -190,9 +170,9 @@ def make_refinement(table, n=45, *, weighted=True, seed=0):
     sizes = N_CATEGORIES if table == "categories" else None
     groups = np.where(np.arange(n) < 4, 0, np.arange(n))
     weights = rng.uniform(0.3, 2.0, n) if weighted else None
-    data = LabelledRows.sort(TrainingRows(X, y, weights, sizes, groups))
+    data = labelled(X, y, weights, groups=groups, n_categories=sizes)
     prior, scaled = np.array([0.5, 0.3, 0.2]), learn_scale(data.X, data.weights, "standard", levels=sizes)
-    return data, prior, partial(refinement, data, scaled.transform(data.X), prior)
+    return data, prior, refinement(data, scaled.transform(data.X), prior)
 
 
 def refinement(data, scaled, prior):
@@ -205,8 +185,7 @@ def refinement(data, scaled, prior):
 
 
 def test_refined_loss_against_loops():
-    data, prior, make = make_refinement("complete")
-    state = make()
+    data, prior, state = make_refinement("complete")
     theta, log_power = np.array([0.3, -0.2, 0.8, 0.1, -0.5]), -0.4
     order = np.argsort(data.codes, kind="stable")
     expected = pool_oracle.refined_loss(
@@ -220,8 +199,8 @@ def test_refined_loss_against_loops():
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("table", TABLES)
 def test_refined_gradient_against_differences(table, weighted):
-    *_, make = make_refinement(table, weighted=weighted)
-    state, rng = make(), np.random.default_rng(3)
+    *_, state = make_refinement(table, weighted=weighted)
+    rng = np.random.default_rng(3)
     for _ in range(3):
         parameters = rng.normal(0.0, 0.4, 6)
         _, gradient = state.loss(parameters, 0.3)
@@ -231,8 +210,8 @@ def test_refined_gradient_against_differences(table, weighted):
 
 @pytest.mark.parametrize("table", TABLES)
 def test_refined_bandwidths_are_judged_by_the_densities_that_they_give(table):
-    data, _, make = make_refinement(table)
-    state, order = make(), np.argsort(data.codes, kind="stable")
+    data, _, state = make_refinement(table)
+    order = np.argsort(data.codes, kind="stable")
     theta = np.array([0.3, -0.2, 0.5, 0.1, 0.4])
     _, log_mean, _ = state.weigh(theta)
     numeric, of_categories = state.split(theta)
@@ -248,7 +227,7 @@ def test_refined_bandwidths_find_the_variables_that_matter():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 6))
     y = (X[:, 0] * X[:, 1] > 0.0).astype(int)  # jointly: neither says anything alone
-    state = refinement(LabelledRows.sort(TrainingRows(X, y, None)), X, np.full(2, 0.5))
+    state = refinement(labelled(X, y), X, np.full(2, 0.5))
     theta = np.log(state.fit(0.4)[0].factor)
     assert theta[:2].min() > theta[2:].max() + 0.3
     assert np.ptp(np.log(state.fit(0.01)[0].factor)) < 0.1

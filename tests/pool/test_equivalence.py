@@ -5,8 +5,6 @@ one also takes missing values, categories and rows that are left out together. H
 tables that the fast one takes as well, and must agree with it to 1e-10 of the largest number.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -15,12 +13,8 @@ from corral import CorralClassifier, RodeoClassifier, RodeoDensity
 from corral.data.dataset import LabelledRows
 from corral.data.tiles import ClassRows
 from corral.datasets import make_shifted_groups
-from corral.parallel import Computation
 from corral.pool.exponents import KernelRows
-from corral.rodeo.descent import kernel_density, rodeo
-from corral.rodeo.path import rodeo_path
-from corral.rodeo.relevance import leave_one_out_bandwidths
-from corral.rodeo.settings import RodeoSettings
+from corral.rodeo.path import density_path
 
 TOLERANCE = 1e-10
 
@@ -48,9 +42,6 @@ def general_path(monkeypatch):
         monkeypatch.setattr(KernelRows, "complete", False)
 
     return force
-
-
-# ------------------------------------------------------------------------------------- whole estimators
 
 
 def numbers_of_classifier(model):
@@ -99,12 +90,22 @@ def test_rodeo_classifiers(parameters, weights, general_path):
     plain = RodeoClassifier(**parameters).fit(X, Y, weights)
     assert all(density.rows.is_plain for density in plain.model_.densities)
     expected, local_bandwidths = numbers_of_classifier(plain), plain.local_bandwidths(NEW_ROWS)
+    assert (local_bandwidths < 0.8 * plain.initial_bandwidth_.min()).any()
+    path = density_path(plain.model_.densities[0], NEW_ROWS[0], plain.update)
+    with_missing = NEW_ROWS.copy()
+    with_missing[1, 0] = np.nan  # changes no other row
+    others = np.arange(len(NEW_ROWS)) != 1
+    same = assert_close if "bandwidth" in parameters else assert_array_equal
+    same(plain.log_density(with_missing)[others], expected["log densities"][others])
     general_path()
     general = RodeoClassifier(**parameters).fit(X, Y, weights)
     for name, values in numbers_of_classifier(general).items():
         assert_close(values, expected[name])
     assert_close(general.bandwidths_, plain.bandwidths_)
     assert_close(general.local_bandwidths(NEW_ROWS), local_bandwidths)
+    found = density_path(general.model_.densities[0], NEW_ROWS[0], plain.update)
+    assert_array_equal(found.bandwidths, path.bandwidths)
+    assert_close(found.ratios, path.ratios)
 
 
 def test_densities_of_one_sample(general_path):
@@ -115,62 +116,3 @@ def test_densities_of_one_sample(general_path):
     general = RodeoDensity().fit(X, sample_weight=WEIGHTS)
     assert_close(general.score_samples(NEW_ROWS), scores)
     assert_close(general.sample(20, random_state=0), sample)
-
-
-# ------------------------------------------------------------------------------------------------- Rodeo
-
-
-def rows_of_a_class(weighted):
-    """One class, part of it concentrated in the first variable, for both paths."""
-    random = np.random.default_rng(4)
-    rows = random.normal(size=(60, 4))
-    rows[:45, 0] = random.normal(0.0, 0.05, 45)
-    weights = random.uniform(0.2, 3.0, 60) if weighted else None
-    plain = ClassRows.arrange(rows, weights)
-    general = replace(plain, groups=np.arange(60))
-    assert plain.is_plain > general.is_plain
-    return plain, general
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("update", ["simultaneous", "sequential"])
-def test_the_descent_of_bandwidths(update, weighted):
-    plain, general = rows_of_a_class(weighted)
-    grid, own = RodeoSettings().grid(plain.n), np.arange(0, 60, 4)
-    for new_rows, left_out in ((NEW_ROWS, None), (plain.take(own), own)):
-        expected, expected_steps = rodeo(plain, grid, new_rows, update, left_out)
-        log_density, steps = rodeo(general, grid, new_rows, update, left_out)
-        assert expected_steps.max() > 3
-        assert_array_equal(steps, expected_steps)
-        assert_close(log_density, expected)
-    with_gap = NEW_ROWS.copy()
-    with_gap[1, 0] = np.nan  # one row with a missing value changes no other
-    found, alone = rodeo(plain, grid, with_gap, update)[0], rodeo(plain, grid, NEW_ROWS, update)[0]
-    assert_array_equal(np.delete(found, 1), np.delete(alone, 1))
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_kernel_densities_with_given_bandwidths(weighted):
-    plain, general = rows_of_a_class(weighted)
-    own = np.arange(12)
-    for new_rows, left_out, h in (
-        (NEW_ROWS, None, np.array([0.3, 0.6, 0.5, 0.4])),
-        (plain.take(own), own, np.array([0.1, np.inf, 2.0, 0.2])),
-    ):
-        expected = kernel_density(plain, new_rows, h, left_out)
-        assert_close(kernel_density(general, new_rows, h, left_out), expected)
-
-
-@pytest.mark.parametrize("update", ["simultaneous", "sequential"])
-def test_paths_and_leave_one_out_bandwidths(update):
-    plain, general = rows_of_a_class(weighted=True)
-    settings, points = RodeoSettings(update=update), [np.arange(60)]
-    expected, found = (
-        leave_one_out_bandwidths([rows], points, settings, Computation(None, 0))[0]
-        for rows in (plain, general)
-    )
-    assert_array_equal(found, expected)
-    grid = settings.grid(plain.n)
-    expected, found = (rodeo_path(rows, grid, NEW_ROWS[0], update) for rows in (plain, general))
-    assert_array_equal(found.bandwidths, expected.bandwidths)
-    assert_close(found.ratios, expected.ratios)

@@ -72,10 +72,10 @@ class StudentMember(MemberKind[Sequence[tuple]]):
 @pytest.fixture
 def toy():
     """Register the toy for a test."""
-    kind = StudentMember()
+    kind, others = StudentMember(), MEMBER_KINDS.copy()
     MEMBER_KINDS.append(kind)
     yield kind
-    MEMBER_KINDS.remove(kind)
+    MEMBER_KINDS[:] = others
 
 
 @pytest.fixture
@@ -108,11 +108,8 @@ def test_a_registered_member_takes_part_in_everything(toy, table, tmp_path):
 def test_a_member_that_there_is_not_is_refused(toy, table, tmp_path):
     save_model(CorralClassifier(random_state=0).fit(*table), tmp_path / "model.corral")
     MEMBER_KINDS.remove(toy)
-    try:
-        with pytest.raises(ValueError, match="no member is called 'toy_student'"):
-            load_model(tmp_path / "model.corral")
-    finally:
-        MEMBER_KINDS.append(toy)
+    with pytest.raises(ValueError, match="no member is called 'toy_student'"):
+        load_model(tmp_path / "model.corral")
 
 
 def test_titles_may_change_and_files_stay_readable(table, tmp_path, monkeypatch):
