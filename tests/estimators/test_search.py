@@ -151,6 +151,17 @@ def test_a_seed_and_any_number_of_threads_change_no_bit(data, fitted):
     assert_same_model(CorralClassifier(random_state=0, n_jobs=2).fit(*data), fitted, data[0])
 
 
+def test_copies_are_one_row_with_their_weight_and_zero_is_removal(data):
+    X, y = data
+    weights = np.random.RandomState(1).randint(0, 4, y.size)
+    model = CorralClassifier(random_state=0)
+    weighted = clone(model).fit(X, y, sample_weight=weights)
+    copied = clone(model).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    assert_allclose(copied.predict_proba(X), weighted.predict_proba(X), rtol=1e-6, atol=1e-9)
+    assert copied.n_copies_ == weights.sum() - (weights > 0).sum()
+    assert weighted.cv_accuracy_ == pytest.approx(copied.cv_accuracy_)
+
+
 def test_the_search_reads_some_rows_only(monkeypatch):
     monkeypatch.setattr(search_module, "SEARCH_ROWS", 120)
     monkeypatch.setattr(search_module, "SEARCH_POINTS", 60)

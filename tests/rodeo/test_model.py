@@ -1,11 +1,39 @@
-"""The rows of all classes, and probabilities of classes, on arrays."""
+"""The rows of all classes, what is learnt of them, and probabilities of classes, on arrays."""
+
+import math
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from corral.data.scaling import learn_scale
+from corral.parallel import Computation
 from corral.posterior import joint_log_probability, log_probability
+from corral.rodeo.model import ClassBandwidths
+from corral.rodeo.settings import ModelSettings, RodeoSettings
 from support.tables import labelled
+
+
+def learn(data, *, seed=0, scale=None):
+    scaled = learn_scale(data.X, data.weights, scale).transform(data.X)
+    return ClassBandwidths.learn(
+        data.arrange(scaled),
+        np.ptp(scaled, axis=0),
+        RodeoSettings(),
+        np.random.RandomState(seed),
+        Computation(n_jobs=1),
+    )
+
+
+def two_classes(n=30):
+    """Class "a" is concentrated in column 0, "b" in column 1; column 2 is noise and 3 constant."""
+    random = np.random.RandomState(0)
+    y = random.permutation(np.repeat(["a", "b"], n))
+    X = random.uniform(size=(2 * n, 4)) * [1.0, 1.0, 2.0, 0.0]
+    X[y == "a", 0] = random.normal(0.5, 0.02, n)
+    X[y == "b", 1] = random.normal(0.5, 0.02, n)
+    return X, y
+
 
 # Rows
 
@@ -50,6 +78,54 @@ def test_some_of_the_rows_keep_all_classes(weighted):
     assert_array_equal(some.codes, y[expected])
     assert_array_equal(some.labels, [0, 1, 2])
     assert_allclose(some.counts, [4 / 6, 2 / 6, 0] if weighted else [1, 0, 1])
+
+
+# What is learnt
+
+
+def test_relevant_variables():
+    X, y = two_classes()
+    learnt = learn(labelled(X, y), scale="range")
+    found = learnt.relevant(-0.5)
+    assert_array_equal(found[:, :2], [[True, False], [False, True]])
+    assert not found[:, 3].any()  # constant
+    assert_array_equal(learnt.varies, [True, True, True, False])
+    assert_array_equal(learnt.widths, [1.0, 1.0, 1.0, 1.0])
+
+
+def test_a_density_for_each_kind():
+    X, y = two_classes()
+    data = labelled(X, y, expected=np.array(["z"]))
+    learnt = learn(data)
+    relevant = np.array([[True, False, False, False], [False] * 4, [False, True, True, False]])
+
+    def densities(bandwidth, features):
+        settings = ModelSettings(bandwidth=bandwidth, features=features)
+        return [learnt.density(a, rows, relevant[a], settings) for a, rows in enumerate(data.arrange(X))]
+
+    for a, density in enumerate(densities("class", "all")):
+        assert_array_equal(density.fixed, learnt.means[a])
+        assert_array_equal(density.variables, np.arange(4))
+        assert density.outside == 0.0
+    assert [density.fixed for density in densities("local", "all")] == [None] * 3
+
+    one, none, two = densities("class", "selected")
+    assert_array_equal(one.variables, [0])
+    assert_array_equal(one.fixed, learnt.means[0, :1])
+    assert_allclose(one.outside, -math.log(np.ptp(X[:, 1])) - math.log(np.ptp(X[:, 2])), rtol=1e-12)
+    assert_array_equal(one.rows.all(), X[y == "a"][:, :1])
+    assert_array_equal(none.variables, np.arange(4))  # without relevant variables all are kept
+    assert none.outside == 0.0
+    assert_array_equal(two.variables, [1, 2])
+    assert_allclose(two.outside, -math.log(np.ptp(X[:, 0])), rtol=1e-12)
+
+
+def test_a_class_without_rows_keeps_the_initial_bandwidth():
+    X, y = two_classes()
+    learnt = learn(labelled(X, y, expected=np.array(["z"])))
+    assert_allclose(learnt.means[2], 1.0 / math.log(math.log(16)), rtol=1e-15)
+    assert_array_equal(learnt.zscores[2], np.zeros(4))
+    assert not learnt.relevant(-0.5)[2].any()
 
 
 # Probabilities
