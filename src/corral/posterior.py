@@ -20,7 +20,8 @@ def log_posterior(joint: Floats, axis: int = 1) -> Floats:
     As `scipy.special.log_softmax`, which takes longer for so few numbers than they take to compute.
     """
     shifted = joint - joint.max(axis=axis, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
+    log_proba: Floats = shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
+    return log_proba
 
 
 def known(log_density: Floats) -> Floats:
@@ -58,7 +59,8 @@ def log_probability(joint: Floats, prior: Floats, lapse: float) -> Floats:
 
 
 def _mixed_with_prior(log_proba: Floats, log_prior: Floats, lapse: float) -> Floats:
-    return np.logaddexp(np.log1p(-lapse) + log_proba, np.log(lapse) + log_prior)
+    mixed: Floats = np.logaddexp(np.log1p(-lapse) + log_proba, np.log(lapse) + log_prior)
+    return mixed
 
 
 def log_odds(log_density: Floats, prior: Floats, lapse: float, label: Integers, rival: Integers) -> Floats:
@@ -70,7 +72,8 @@ def log_odds(log_density: Floats, prior: Floats, lapse: float, label: Integers, 
     with np.errstate(invalid="ignore", divide="ignore"):
         if lapse == 0.0:
             base = (log_prior[label] - log_prior[rival])[:, np.newaxis]
-            return base + (log_density[label, samples] - log_density[rival, samples])
+            odds: Floats = base + (log_density[label, samples] - log_density[rival, samples])
+            return odds
         log_proba = log_posterior(log_density + log_prior[:, np.newaxis, np.newaxis], axis=0)
         of_label, of_rival = (
             _mixed_with_prior(log_proba[codes, samples], log_prior[codes, np.newaxis], lapse)

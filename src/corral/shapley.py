@@ -116,7 +116,8 @@ class Coalitions:
 
     def sums(self, of_variables: Floats) -> Floats:
         """Sums (n_samples, n_sets) over the members of what variables (n_samples, n_features) have."""
-        return of_variables @ self.columns
+        sums: Floats = of_variables @ self.columns
+        return sums
 
     def contributions(self, v: Floats) -> tuple[Floats, Floats]:
         """Mean contributions of the variables, and their standard errors, both (n_samples, n_features).
@@ -189,4 +190,5 @@ class Walk(NamedTuple):
         """Values (n_samples, n_sets) of all sets from those (n_samples, n_steps) of the steps."""
         padded = np.zeros((len(values), values.shape[1] + 1))
         padded[:, :-1] = values
-        return padded[:, self.at]
+        of_sets: Floats = padded[:, self.at]
+        return of_sets

@@ -34,7 +34,8 @@ def numbers_in(column: pd.Series[Any]) -> Floats:
         # As text, or dates would become numbers; yes and no are numbers.
         column = column.map(lambda value: float(value) if isinstance(value, bool) else str(value))
         column = pd.to_numeric(column, errors="coerce")
-    return column.to_numpy(np.float64, na_value=np.nan)
+    numbers: Floats = column.to_numpy(np.float64, na_value=np.nan)
+    return numbers
 
 
 class Content(NamedTuple):

@@ -225,4 +225,5 @@ def _large_classes(y: NDArray[Any], distinct: Bools, least_rows: int) -> Bools:
             f"{least_rows} rows, copies not counted: {listed(shown, str)}; training rows are counted without "
             "them."
         )
-    return ~small[codes]
+    kept: Bools = ~small[codes]
+    return kept

@@ -55,7 +55,8 @@ def _as_written(texts: NDArray[np.str_]) -> NDArray[Any]:
 def as_groups(column: pd.Series[Any], file: TableFile) -> NDArray[Any]:
     """Names of what rows belong to; all rows must have one."""
     _refuse_missing(column, "group", file, IF_MISSING)
-    return column.astype(str).to_numpy(object)
+    names: NDArray[Any] = column.astype(str).to_numpy(object)
+    return names
 
 
 def _refuse_missing(column: pd.Series[Any], role: str, file: TableFile, remedy: str) -> None:

@@ -89,4 +89,5 @@ def threads(jobs: int) -> AbstractContextManager[Any]:
 
     if jobs == 0:
         raise ValueError("--jobs must not be 0.")
-    return joblib.parallel_config(backend="threading", n_jobs=jobs)
+    config: AbstractContextManager[Any] = joblib.parallel_config(backend="threading", n_jobs=jobs)
+    return config

@@ -114,7 +114,8 @@ def text_columns(rows: pd.DataFrame) -> list[str]:
 
 def missing_rows(table: pd.DataFrame) -> Bools:
     """Which rows lack a value in some column."""
-    return table.isna().to_numpy().any(axis=1)
+    lacking: Bools = table.isna().to_numpy().any(axis=1)
+    return lacking
 
 
 def _csv_options(file: TableFile) -> dict[str, Any]:

@@ -163,7 +163,8 @@ class ModelVariables:
         strange = {str(values[k]): n for k, n in enumerate(counts) if found[k] is None}
         if strange:
             self.unknown.setdefault(str(column.name), Counter()).update(strange)
-        return np.array([*found, None], dtype=object)[codes]  # missing values have the code -1
+        cells: NDArray[Any] = np.array([*found, None], dtype=object)[codes]  # missing values have the code -1
+        return cells
 
     def note_unknown_levels(self) -> None:
         """Say how many values were levels that the model does not know."""

@@ -103,4 +103,5 @@ def _ridge(design: Floats, response: Floats, weights: Floats, penalty: float) ->
     design, response = design * roots[:, np.newaxis], response * roots
     gram = design @ design.T
     gram.flat[:: len(gram) + 1] += max(penalty, 1e-9)
-    return design.T @ np.linalg.solve(gram, response)
+    coefficients: Floats = design.T @ np.linalg.solve(gram, response)
+    return coefficients

@@ -110,7 +110,8 @@ class ColumnValues:
         as_far = np.where(
             is_above[:, np.newaxis], self.values >= x[:, np.newaxis], self.values <= x[:, np.newaxis]
         )
-        return (as_far & (self.units != units[:, np.newaxis])).sum(axis=1)
+        counts: Integers = (as_far & (self.units != units[:, np.newaxis])).sum(axis=1)
+        return counts
 
 
 class Deviations(NamedTuple):

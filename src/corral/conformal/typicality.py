@@ -141,7 +141,8 @@ class Shares(NamedTuple):
         size = np.where(np.isfinite(x), np.abs(x), 0.0)
         equal = x + _ROUNDING_OF_SCORES * (1.0 + size)  # a sample without values ties with all rows
         at_most = self.below[np.searchsorted(self.values, equal, side="right")]
-        return (1.0 + at_most) / (1.0 + self.n)
+        pvalues: Floats = (1.0 + at_most) / (1.0 + self.n)
+        return pvalues
 
 
 class Reference(NamedTuple):
@@ -221,7 +222,8 @@ class Judgement(NamedTuple):
     @property
     def nearest(self) -> Integers:
         """The class (n_samples,) that each sample is most typical of, by its score."""
-        return self.scores.argmax(axis=1)
+        nearest: Integers = self.scores.argmax(axis=1)
+        return nearest
 
     def is_novel(self, level: float) -> Bools:
         """Whether samples are less typical than all but a share `level` of the rows."""
@@ -351,7 +353,8 @@ def with_least_share(shares: Floats, chosen: Bools, least: float) -> Floats:
     part = float(shares[chosen].sum())
     if part == 0.0 or part >= least:
         return shares
-    return np.where(chosen, shares * (least / part), shares * ((1.0 - least) / (1.0 - part)))
+    raised: Floats = np.where(chosen, shares * (least / part), shares * ((1.0 - least) / (1.0 - part)))
+    return raised
 
 
 def _told_apart(likeness: Floats, codes: Integers, weights: Floats) -> float:

@@ -205,7 +205,8 @@ class LabelledRows:
     def is_alone(self) -> Bools:
         """(n_rows,) whether the class of a row has no row of another unit."""
         _, unit = np.unique(self.units * np.int64(self.labels.size) + self.codes, return_inverse=True)
-        return np.bincount(unit)[unit] == np.bincount(self.codes)[self.codes]
+        is_alone: Bools = np.bincount(unit)[unit] == np.bincount(self.codes)[self.codes]
+        return is_alone
 
     @property
     def mixed(self) -> bool:

@@ -134,7 +134,8 @@ def _joined_groups(copies: Integers, group: Integers) -> Integers:
     alike = 2 * n_shared > n_different[smaller]
     ones = np.ones(np.count_nonzero(alike))
     links = coo_array((ones, (smaller[alike], larger[alike])), shape=(n_groups, n_groups))
-    return connected_components(links, directed=False)[1].astype(np.int64)
+    joined: Integers = connected_components(links, directed=False)[1].astype(np.int64)
+    return joined
 
 
 def filled(X: Floats) -> Floats:

@@ -60,4 +60,5 @@ def _mixed(bits: Words, salt: Words) -> Words:
     z = bits + (salt + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    mixed: Words = z ^ (z >> np.uint64(31))
+    return mixed

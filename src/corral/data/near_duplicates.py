@@ -209,7 +209,8 @@ def _scaled(X: Floats) -> Floats:
     """Columns scaled by their quartiles, long tails shortened; a missing value is the median."""
     low, middle, high = np.nanquantile(X, (0.25, 0.5, 0.75), axis=0, method="lower")
     spread = np.where(high > low, high - low, 1.0)
-    return np.nan_to_num(np.arcsinh((X - middle) / spread))
+    scaled: Floats = np.nan_to_num(np.arcsinh((X - middle) / spread))
+    return scaled
 
 
 def _pairs_within(Z: Floats, radius: float) -> Integers:

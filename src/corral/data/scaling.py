@@ -85,7 +85,8 @@ class Scale:
     @property
     def log_widths(self) -> Floats:
         """(n_features,) logarithms of the raw widths of scaled units."""
-        return np.log(self.half_width) + np.log(2.0)
+        log_widths: Floats = np.log(self.half_width) + np.log(2.0)
+        return log_widths
 
 
 def learn_scale(X: Floats, weights: Floats | None, kind: ScaleKind, levels: Integers | None = None) -> Scale:
@@ -160,7 +161,8 @@ def _centred(low: Floats, center: Floats, half_width: Floats) -> Scale:
 def spreads(x: Floats) -> Floats:
     """Ranges of columns (n_features,), of the values that are there."""
     low, high = ranges_of_values(x)
-    return np.where(high > low, high - low, 0.0)
+    spread: Floats = np.where(high > low, high - low, 0.0)
+    return spread
 
 
 def _learn_knots(x: Floats, weights: Floats | None, kind: ScaleKind) -> tuple[Floats, Floats]:

@@ -19,7 +19,8 @@ _VALUES_PER_FOLD = 20
 
 def shuffle(order: Integers, random: np.random.RandomState) -> Integers:
     """Random positions (n_rows,) of rows that are numbered by what they hold."""
-    return random.permutation(order.size)[np.argsort(np.argsort(order))]
+    positions: Integers = random.permutation(order.size)[np.argsort(np.argsort(order))]
+    return positions
 
 
 def stratified_folds(
@@ -90,7 +91,8 @@ def random_parts(
 def spread_parts(data: LabelledRows, order: Integers, n_parts: int) -> Integers:
     """Divide groups into parts (n_rows,) in turns, in the order of their first rows."""
     least, group = _least_by_group(order, data.units)
-    return (np.argsort(np.argsort(least)) % n_parts)[group]
+    parts: Integers = (np.argsort(np.argsort(least)) % n_parts)[group]
+    return parts
 
 
 def _least_by_group(positions: Integers, groups: Integers) -> tuple[Integers, Integers]:

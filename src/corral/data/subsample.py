@@ -38,7 +38,8 @@ def sample_sizes(sizes: Integers, max_rows: int) -> Integers:
 def proportional_sizes(sizes: Integers, n_rows: int, least: int) -> Integers:
     """Divide about `n_rows` rows among classes of these sizes; each has at least `least`, or all its rows."""
     shares = np.ceil(sizes / sizes.sum() * n_rows).astype(np.int64)
-    return np.minimum(sizes, np.maximum(shares, least))
+    limited: Integers = np.minimum(sizes, np.maximum(shares, least))
+    return limited
 
 
 def smallest_by_class(keys: Integers | Words, codes: Integers, sizes: Integers) -> Integers:

@@ -142,7 +142,8 @@ class ClassRows:
     @cached_property
     def root(self) -> Floats:
         """Square roots (n_tiles, tile) of the weights."""
-        return np.sqrt(self.tiled_weights)
+        root: Floats = np.sqrt(self.tiled_weights)
+        return root
 
 
 def tile_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None = None) -> Floats:
@@ -176,4 +177,5 @@ def tile_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None = N
     log_total = np.log(np.maximum(rows.left(own)[0], TINY))
     used = np.isfinite(h)
     log_norm = np.log(h[used]).sum() + used.sum() * kernels.LOG_ROOT
-    return log_sum - log_norm - log_total
+    log_density: Floats = log_sum - log_norm - log_total
+    return log_density

@@ -61,7 +61,8 @@ def sums_by_unit(values: Floats, units: Integers) -> Floats:
     """Sums (..., n_units) over the points (..., n_points) of each unit."""
     order = np.argsort(units, kind="stable")
     first = np.flatnonzero(np.diff(units[order], prepend=units[order[0]] - 1))
-    return np.add.reduceat(values[..., order], first, axis=-1)
+    sums: Floats = np.add.reduceat(values[..., order], first, axis=-1)
+    return sums
 
 
 def shares_of_largest(weights: Floats | None) -> Floats | None:
@@ -71,7 +72,8 @@ def shares_of_largest(weights: Floats | None) -> Floats | None:
     """
     if weights is None or not weights.size or (weights == weights[0]).all():
         return None
-    return np.maximum(weights / weights.max(), 1e-100)
+    shares: Floats = np.maximum(weights / weights.max(), 1e-100)
+    return shares
 
 
 def lower_median(x: Floats, weights: Floats) -> float:

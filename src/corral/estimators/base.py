@@ -129,7 +129,8 @@ class TableSelector(SelectorMixin, ClassEstimator):
 
     def _get_support_mask(self) -> Bools:
         check_is_fitted(self)
-        return np.logical_or.reduce(getattr(self, self._selected))
+        mask: Bools = np.logical_or.reduce(getattr(self, self._selected))
+        return mask
 
     def _validate_selected(self) -> tuple[int, int]:
         """Refuse classes and variables of theirs that no fit could have left; return their numbers."""

@@ -115,7 +115,8 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         y : ndarray of shape (n_samples,)
         """
         log_proba = self.predict_log_proba(X)
-        return self.classes_[log_proba.argmax(axis=1)]
+        labels: NDArray[Any] = self.classes_[log_proba.argmax(axis=1)]
+        return labels
 
     @by_rows("classes")
     def predict_proba(self, X: ArrayLike) -> Floats:
@@ -409,7 +410,8 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         """Mean evidence of each variable for the classes at their own rows, as in `describe`; at least 0."""
         check_is_fitted(self)
         evidence = evidence_of_classes(self.model_, self._computation())
-        return np.maximum(evidence[self.class_count_ > 0.0].mean(axis=0), 0.0)
+        importances: Floats = np.maximum(evidence[self.class_count_ > 0.0].mean(axis=0), 0.0)
+        return importances
 
     def selection_frequency(
         self, n_resamples: int = 20, random_state: int | np.random.RandomState | None = None

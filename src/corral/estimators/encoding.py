@@ -329,7 +329,8 @@ def as_objects(values: list[Any]) -> NDArray[np.object_]:
 def are_gaps(values: NDArray[Any]) -> Bools:
     """Which values of a column are missing."""
     if values.dtype.kind in "fmM":
-        return np.isnan(values)  # which is true of times that are none, too
+        missing: Bools = np.isnan(values)  # which is true of times that are none, too
+        return missing
     if values.dtype.kind != "O":
         return np.zeros(values.shape, dtype=np.bool_)
     return np.array([is_gap(value) for value in values.tolist()], dtype=np.bool_)

@@ -81,7 +81,8 @@ class EvaluatedRows:
     @property
     def model(self) -> LocalModel:
         """What the classifier has learnt."""
-        return self.estimator.model_
+        model: LocalModel = self.estimator.model_
+        return model
 
     def take(self, positions: Integers) -> EvaluatedRows:
         """Some of the rows."""

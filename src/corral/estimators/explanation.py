@@ -148,7 +148,8 @@ class Explanation:
     @property
     def log_odds(self) -> Floats:
         """Logarithms (n_samples,) of the odds of label and rival: base and evidence together."""
-        return self.base + self.evidence.sum(axis=1)
+        log_odds: Floats = self.base + self.evidence.sum(axis=1)
+        return log_odds
 
     def renumbered(self, positions: Integers) -> Explanation:
         """Give training rows other positions: where each row of the X given to fit is in a larger table."""

@@ -274,7 +274,8 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         labels : ndarray of shape (n_samples,)
         """
         outputs = self._outputs(X)
-        return self.classes_[outputs.argmax(axis=1)]
+        labels: NDArray[Any] = self.classes_[outputs.argmax(axis=1)]
+        return labels
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Probability of each class for each row.
@@ -307,7 +308,8 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
 
         def outputs(squares: Floats, _: int) -> Floats:
             squares -= squares.min(axis=1, keepdims=True)
-            return _gaussian(squares / self.n_features_in_, sigma) @ self.dual_coef_
+            products: Floats = _gaussian(squares / self.n_features_in_, sigma) @ self.dual_coef_
+            return products
 
         scaled = self.scale_.transform(queries)
         chunks = pairwise_distances_chunked(scaled, self.centers_, reduce_func=outputs, metric="sqeuclidean")
@@ -406,4 +408,5 @@ def _ridge(H: Floats, h: Floats, alphas: Floats) -> Floats:
     """(H + lambda I)^-1 h for all lambdas, (n_centers, n_alphas), from one eigendecomposition of H."""
     s, V = np.linalg.eigh(H)
     shifted = np.maximum(s, 0.0)[:, np.newaxis] + alphas  # eigenvalues are negative by rounding only
-    return V @ ((V.T @ h)[:, np.newaxis] / shifted)
+    coefficients: Floats = V @ ((V.T @ h)[:, np.newaxis] / shifted)
+    return coefficients

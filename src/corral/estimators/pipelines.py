@@ -106,7 +106,8 @@ def explain(
       closest:  row ...
     """
     last = _require(estimator, "explain")
-    return last.explain(rows_of_last_step(estimator, X), against=against, n_rows=n_rows)
+    explanation: Explanation = last.explain(rows_of_last_step(estimator, X), against=against, n_rows=n_rows)
+    return explanation
 
 
 def describe(estimator: Any) -> Description:
@@ -134,7 +135,8 @@ def describe(estimator: Any) -> Description:
     4: x0 ...
     5: x0 ...
     """
-    return _require(estimator, "describe").describe()
+    description: Description = _require(estimator, "describe").describe()
+    return description
 
 
 def _require(estimator: Any, name: str) -> Any:

@@ -83,7 +83,8 @@ def check_one_row(X: Floats) -> Floats:
     """Refuse a table of more than one row; return that row."""
     if len(X) != 1:
         raise ValueError(f"X must hold one row, got {len(X)}.")
-    return X[0]
+    row: Floats = X[0]
+    return row
 
 
 def check_numbers(name: str, values: Any, low: float, high: float) -> Floats:
@@ -203,7 +204,8 @@ def check_priors(priors: Any, counts: Floats) -> Floats:
         raise ValueError(f"priors must hold a number for each of the {counts.size} classes, got {priors!r}.")
     if not np.all(given >= 0.0) or abs(given.sum() - 1.0) > 1e-8:
         raise ValueError(f"priors must not be negative and must sum to 1, got {priors!r}.")
-    return given / given.sum()
+    shares: Floats = given / given.sum()
+    return shares
 
 
 def is_empirical(priors: Any) -> bool:

@@ -148,7 +148,8 @@ class HeldOut:
     @property
     def labels(self) -> NDArray[Any]:
         """The most probable class of each row."""
-        return self.classes[self.proba.argmax(axis=1)]
+        labels: NDArray[Any] = self.classes[self.proba.argmax(axis=1)]
+        return labels
 
     def most_frequent_share(self) -> float:
         """Share of the rows that are of their most frequent class."""
@@ -190,7 +191,8 @@ class HeldOut:
 
     def confusion(self) -> Integers:
         """Numbers of rows (n_classes, n_classes) by their class and the label that they get."""
-        return confusion_matrix(self.truth, self.labels, labels=self.classes)
+        counts: Integers = confusion_matrix(self.truth, self.labels, labels=self.classes)
+        return counts
 
     def reliability(self) -> list[Reliability]:
         """How often labels are right, for each interval of their probability that has rows."""

@@ -43,7 +43,8 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
         log_joint = np.tile(self._log_prior, (len(X), 1))
         for columns, part in self._parts:
             log_joint += part.predict_log_proba(X[columns]) - self._log_prior  # which the part has counted
-        return np.exp(log_posterior(log_joint))
+        proba: Floats = np.exp(log_posterior(log_joint))
+        return proba
 
 
 def _learn_numbers(X: Any, y: NDArray[Any]) -> Any:

@@ -143,7 +143,8 @@ def _taken(distinct: NDArray[Any], positions: NDArray[Any]) -> NDArray[Any]:
     inside = positions.dtype == np.int64 and np.all((positions >= 0) & (positions < distinct.size))
     if not inside:
         raise ValueError(f"it has positions that are not whole numbers below {distinct.size}")
-    return distinct[positions]
+    taken: NDArray[Any] = distinct[positions]
+    return taken
 
 
 def check_size_of_texts(name: str, n: int, itemsize: int) -> None:

@@ -105,7 +105,8 @@ def size_of_difference(first: Floats, second: Floats, effects: Floats) -> Floats
 
 def shares_of_sum(counts: Floats) -> Floats:
     """Counts (..., n_cells) as shares of their sums; 0 where there are no rows."""
-    return counts / np.maximum(counts.sum(axis=-1, keepdims=True), 1e-300)
+    shares: Floats = counts / np.maximum(counts.sum(axis=-1, keepdims=True), 1e-300)
+    return shares
 
 
 def rank_polynomials(counts: Floats) -> tuple[Floats, Bools]:

@@ -67,23 +67,27 @@ class Curve:
     @property
     def errors(self) -> Floats:
         """(n_sizes, n_points) 1 where the label is wrong."""
-        return (self.proba.argmax(axis=2) != self.codes).astype(np.float64)
+        errors: Floats = (self.proba.argmax(axis=2) != self.codes).astype(np.float64)
+        return errors
 
     @property
     def log_losses(self) -> Floats:
         """(n_sizes, n_points) minus the logarithms of the right classes' probabilities."""
         right = self.proba[:, np.arange(self.codes.size), self.codes]
-        return -np.log(np.maximum(right, np.finfo(np.float64).tiny))
+        log_losses: Floats = -np.log(np.maximum(right, np.finfo(np.float64).tiny))
+        return log_losses
 
     @property
     def accuracies(self) -> Floats:
         """(n_sizes,) accuracies."""
-        return 1.0 - self.errors @ self.weights
+        accuracies: Floats = 1.0 - self.errors @ self.weights
+        return accuracies
 
     @property
     def mean_log_losses(self) -> Floats:
         """(n_sizes,) log losses."""
-        return self.log_losses @ self.weights
+        means: Floats = self.log_losses @ self.weights
+        return means
 
     @property
     def recalls(self) -> Floats:
@@ -98,7 +102,8 @@ class Curve:
     @property
     def rows(self) -> Integers:
         """(n_sizes,) rows by which each row was predicted, and itself."""
-        return np.rint(self.times * self.n_rows).astype(np.int64)
+        rows: Integers = np.rint(self.times * self.n_rows).astype(np.int64)
+        return rows
 
     def accuracy_law(self) -> PowerLaw:
         """How the share of errors falls: part of it is counted, part expected from calibrated probabilities.
@@ -127,7 +132,8 @@ class Curve:
     def _surplus(self) -> Floats:
         """(n_points,) by how much the log loss with all rows exceeds that of the classes' shares."""
         shares = np.maximum(self._prior[self.codes], np.finfo(np.float64).tiny)
-        return self.log_losses[0] + np.log(shares)
+        surplus: Floats = self.log_losses[0] + np.log(shares)
+        return surplus
 
     @property
     def _ignorance(self) -> float:

@@ -169,7 +169,8 @@ def _shrunk_shares(counts: Floats, totals: Floats, n_levels: int) -> Floats:
     `counts` (n_classes, n_some) are those of some categories, and `totals` those of all together.
     """
     pooled = (counts.sum(axis=0) + 1.0 / n_levels) / (totals.sum(axis=0) + 1.0)
-    return (counts + EXTRA_ROWS * pooled) / (totals + EXTRA_ROWS)
+    shares: Floats = (counts + EXTRA_ROWS * pooled) / (totals + EXTRA_ROWS)
+    return shares
 
 
 def _sums(cell: Integers, values: Floats, n_classes: int, n: int) -> Floats:

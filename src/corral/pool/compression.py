@@ -136,7 +136,8 @@ class Centroids:
 
     def spread(self, kind: ScaleKind) -> Floats:
         """Covariance (n_features, n_features) of the rows around their means, on one of the scales."""
-        return self.scatter[kind] / self.weights.sum()
+        spread: Floats = self.scatter[kind] / self.weights.sum()
+        return spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +209,8 @@ def nearest(x: Floats, centers: Floats) -> Integers:
 def _coordinates(x: Floats, importance: Floats) -> Floats:
     """Coordinates (n_rows, n_used) in which distances are Euclidean."""
     used = importance > 0.0
-    return x[:, used] * np.sqrt(importance[used])
+    coordinates: Floats = x[:, used] * np.sqrt(importance[used])
+    return coordinates
 
 
 def _sums(x: Floats, weights: Floats, cells: Integers, n_cells: int) -> Floats:
@@ -278,7 +280,8 @@ class CompressionPlan:
     @property
     def held_out(self) -> Integers:
         """Which rows of the sample are in no cell: calibration points of compressed classes."""
-        return self.points[self.is_compressed[self.points]]
+        held_out: Integers = self.points[self.is_compressed[self.points]]
+        return held_out
 
     def build(
         self, centroids: Mapping[int, Centroids], n_rows: int

@@ -46,7 +46,8 @@ def inverse_root(covariance: Floats) -> Floats:
     """The symmetric inverse root of a covariance."""
     variances, directions = eigh(covariance)
     roots = np.sqrt(np.maximum(variances, 1e-12 * variances[-1]))  # where shrinkage is below rounding
-    return (directions / roots) @ directions.T
+    inverse: Floats = (directions / roots) @ directions.T
+    return inverse
 
 
 def shared_covariance(covariance: Floats, residuals: Floats, weights: Floats, codes: Integers) -> Floats:
@@ -89,4 +90,5 @@ def left_out_losses(
     left = 1.0 - weights / np.bincount(codes, weights)[codes]
     growth = np.divide(1.0, left, out=np.ones(left.size), where=left > _ROUNDING)[:, np.newaxis]
     rest = np.maximum(1.0 - kept * growth * shares[:, np.newaxis] * q, _ROUNDING)
-    return np.log(tried).sum(axis=1) + shares @ (np.log(rest) + growth**2 * q / rest)
+    losses: Floats = np.log(tried).sum(axis=1) + shares @ (np.log(rest) + growth**2 * q / rest)
+    return losses

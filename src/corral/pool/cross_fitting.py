@@ -77,7 +77,8 @@ class Candidate:
     @property
     def log_density(self) -> Floats:
         """Log densities (n_points, n_classes)."""
-        return self.tried[self.best]
+        log_density: Floats = self.tried[self.best]
+        return log_density
 
     @property
     def log_power(self) -> float:

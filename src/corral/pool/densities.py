@@ -237,7 +237,8 @@ class Mixture(MemberDensity):
 
         The transform keeps them, and so does a normal density.
         """
-        return self._all_rows.log_densities(scaled, *self._kernel, units, unit_of_x)[0]
+        log_density: Floats = self._all_rows.log_densities(scaled, *self._kernel, units, unit_of_x)[0]
+        return log_density
 
     @property
     def _kernel(self) -> tuple[Floats, Floats]:
@@ -346,4 +347,5 @@ def _relative_squares(z: Floats, c: Floats, nearest: Integers) -> Floats:
 def _log_sums(exponents: Floats) -> Floats:
     """Logarithms (n_samples,) of the sums of exp(-exponents)."""
     least = exponents.min(axis=1)
-    return np.log(np.exp(least[:, np.newaxis] - exponents).sum(axis=1)) - least
+    log_sums: Floats = np.log(np.exp(least[:, np.newaxis] - exponents).sum(axis=1)) - least
+    return log_sums

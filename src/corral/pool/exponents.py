@@ -88,7 +88,8 @@ class KernelRows:
     @cached_property
     def _lengths(self) -> Floats:
         """(n_rows,) squared lengths of the coordinates."""
-        return np.vecdot(self._coordinates, self._coordinates)
+        lengths: Floats = np.vecdot(self._coordinates, self._coordinates)
+        return lengths
 
     @cached_property
     def _values(self) -> Floats:
@@ -245,7 +246,8 @@ class KernelRows:
             log_mean,
         )
         log_norm = c.shape[1] * (np.log(bandwidths) + kernels.LOG_ROOT) - self.transform.log_determinant
-        return log_mean - log_norm[:, np.newaxis]
+        log_density: Floats = log_mean - log_norm[:, np.newaxis]
+        return log_density
 
     def terms(
         self, x: Floats, bandwidth: float, shrinkage: float, log_shares: Floats | None = None

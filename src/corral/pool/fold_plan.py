@@ -101,7 +101,8 @@ class FoldPlan:
     @property
     def rows(self) -> Integers:
         """The points, each of them once."""
-        return self.points[self.division == 0]
+        once: Integers = self.points[self.division == 0]
+        return once
 
     def log_loss(self, log_proba: Floats) -> float:
         """Weighted mean log loss of log probabilities (n_points, n_classes)."""
@@ -117,9 +118,11 @@ def weights_by_prior(data: LabelledRows, points: Integers, prior: Floats) -> Flo
     """Weights (n_points,) of points, those of each class together its prior; nothing for one without any."""
     codes, weights = data.codes[points], data.all_weights[points]
     of_class = np.maximum(np.bincount(codes, weights, minlength=prior.size), 1e-300)
-    return weights / of_class[codes] * prior[codes]
+    shares: Floats = weights / of_class[codes] * prior[codes]
+    return shares
 
 
 def _normalized(weights: Floats) -> Floats:
     """Weights that sum to 1; all are 0 if only classes without rows have a prior."""
-    return weights / max(weights.sum(), 1e-300)
+    normalized: Floats = weights / max(weights.sum(), 1e-300)
+    return normalized

@@ -122,7 +122,8 @@ class Pool:
 
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
         """Weighted sums (n_samples, n_classes) of the members' log densities."""
-        return self.weighted_sums(X, self.weights[np.newaxis], computation)[0]
+        log_density: Floats = self.weighted_sums(X, self.weights[np.newaxis], computation)[0]
+        return log_density
 
     def weighted_sums(self, X: Floats, weights: Floats, computation: Computation) -> Floats:
         """The same with several sets of weights (n_sets, n_members): (n_sets, n_samples, n_classes)."""
@@ -267,7 +268,8 @@ class PoolModel(LocalModel):
         """How many training rows each row of a class in `data` stands for."""
         if self.compression is None:
             return super().rows_behind(a)
-        return self.compression.counts[self.data.codes == a]
+        counts: Integers = self.compression.counts[self.data.codes == a]
+        return counts
 
     def examples(self, a: int) -> Examples:
         """Rows of a class to look at: of a compressed class, some that are in no cell."""
@@ -296,7 +298,8 @@ class PoolModel(LocalModel):
             shares = np.where(self.pool.refined, 0.0, shares)
         correlated = np.array([member.sees_correlations for member in self.pool.members])
         shares = with_least_share(shares / shares.sum(), correlated, _LEAST_CORRELATED)
-        return shares / np.array(spreads)
+        likeness_weights: Floats = shares / np.array(spreads)
+        return likeness_weights
 
     def estimates(self, X: Floats, computation: Computation, *, bandwidths: bool = False) -> Estimates:
         """Log densities and likenesses (n_samples, n_classes), in the time of one of them."""

@@ -105,7 +105,8 @@ class Search(NamedTuple):
     @property
     def points(self) -> Integers:
         """Which rows were left out, one by one."""
-        return self.chosen[self.plan.rows]
+        points: Integers = self.chosen[self.plan.rows]
+        return points
 
 
 def make_pool(found: Search, members: Sequence[Member], points: Integers) -> Pool:

@@ -145,7 +145,8 @@ class ClassTransform:
         """
         if self.is_diagonal:
             return centered * self.factor
-        return np.vecdot(centered[:, np.newaxis], np.ascontiguousarray(self.factor.T))
+        coordinates: Floats = np.vecdot(centered[:, np.newaxis], np.ascontiguousarray(self.factor.T))
+        return coordinates
 
     def missing_exponents(self, z: Floats) -> Floats:
         """Exponents (n_rows, n_used) of coordinates along a diagonal for a row that misses the variable.
@@ -153,7 +154,8 @@ class ClassTransform:
         They are those of a normal density with the mean and deviation of the class, but for its constant.
         """
         deviation = self.missing_deviation
-        return 0.5 * ((z - self.missing_mean) / deviation) ** 2 + np.log(deviation)
+        exponents: Floats = 0.5 * ((z - self.missing_mean) / deviation) ** 2 + np.log(deviation)
+        return exponents
 
     def with_bandwidths(self, bandwidths: Floats, precision: Floats) -> ClassTransform:
         """Divide coordinates along a diagonal by bandwidths (n_used,); categories get a precision."""
@@ -221,7 +223,8 @@ class Moments:
         if least <= 0.0:
             return np.eye(len(covariance))
         variances, directions = np.linalg.eigh(covariance)
-        return (directions / np.maximum(variances, least)) @ directions.T
+        precision: Floats = (directions / np.maximum(variances, least)) @ directions.T
+        return precision
 
     def completed(self, precision: Floats, rows: Bools) -> tuple[Floats, Floats]:
         """Residuals of some rows with missing values at their expectations given a precision.
@@ -306,7 +309,8 @@ def hardly_varies(scaled: Floats) -> Bools:
     first = np.arange(len(scaled))[:, np.newaxis][: (n - apart).max(initial=0)]
     last = np.minimum(first + apart, len(scaled) - 1)
     repeats = np.take_along_axis(ordered, last, axis=0) == ordered[: len(first)]
-    return (repeats & (first + apart < n)).any(axis=0)
+    hardly: Bools = (repeats & (first + apart < n)).any(axis=0)
+    return hardly
 
 
 def repeated(scaled: Floats) -> Floats:
@@ -314,7 +318,8 @@ def repeated(scaled: Floats) -> Floats:
     ordered = np.sort(scaled, axis=0)  # missing values last
     is_new = (ordered[1:] != ordered[:-1]) & ~np.isnan(ordered[1:])
     most = np.maximum((~np.isnan(scaled)).sum(axis=0) - 1, 1)
-    return 1.0 - is_new.sum(axis=0) / most
+    shares: Floats = 1.0 - is_new.sum(axis=0) / most
+    return shares
 
 
 def class_variances(own: Floats, within: Floats, total: Floats, sizes: Floats, repeats: Floats) -> Floats:
@@ -385,4 +390,5 @@ def _own_root(moments: Moments, y: int, root: Floats) -> Floats:
 
 def _scatter(residuals: Floats, weights: Floats) -> Floats:
     """Weighted mean of the squares (n_variables, n_variables) of residuals."""
-    return (residuals * (weights / weights.sum())[:, np.newaxis]).T @ residuals
+    scatter: Floats = (residuals * (weights / weights.sum())[:, np.newaxis]).T @ residuals
+    return scatter

@@ -34,7 +34,8 @@ def differing(ranks: Floats, codes: Integers, weights: Floats | None, n_classes:
     """Tell in which variables (n_classes, n_variables) a class differs from all rows together."""
     level = _LEVEL / max(ranks.shape[1], 1)
     # Twice minus the logarithm is the quantile of chi-squared with two degrees of freedom.
-    return rank_statistics(ranks, codes, weights, n_classes) > -2.0 * np.log(level)
+    differs: Bools = rank_statistics(ranks, codes, weights, n_classes) > -2.0 * np.log(level)
+    return differs
 
 
 def rank_statistics(ranks: Floats, codes: Integers, weights: Floats | None, n_classes: int) -> Floats:

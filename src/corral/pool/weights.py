@@ -61,7 +61,8 @@ def fit_weights(candidates: Sequence[Candidate], plan: FoldPlan) -> Floats:
 def log_prior_shares(losses: Floats) -> Floats:
     """Logarithms of the shares that members with such log losses (n_members,) are expected to have."""
     behind = np.minimum((losses - losses.min()) / _LARGER_LOSS, _FURTHEST_BEHIND)
-    return -behind - np.log(np.exp(-behind).sum())
+    log_shares: Floats = -behind - np.log(np.exp(-behind).sum())
+    return log_shares
 
 
 def shares_of(candidates: Sequence[Candidate], log_weights: Floats) -> Floats:

@@ -237,7 +237,8 @@ def _drawn(model: LocalModel, j: int, levels: list[Any] | None) -> dict[str, Any
 
 
 def _thousandths(shares: Floats) -> list[list[int]]:
-    return np.rint(1000.0 * shares).astype(int).tolist()
+    thousandths: list[list[int]] = np.rint(1000.0 * shares).astype(int).tolist()
+    return thousandths
 
 
 def _yardsticks(model: LocalModel) -> list[dict[str, Any]]:

@@ -116,7 +116,8 @@ def _evaluated(estimator: Any, rows: Any) -> EvaluatedRows | None:
 
 
 def _proba(estimator: Any, rows: Any, evaluated: EvaluatedRows | None) -> Floats:
-    return estimator.predict_proba(rows) if evaluated is None else evaluated.proba
+    proba: Floats = estimator.predict_proba(rows) if evaluated is None else evaluated.proba
+    return proba
 
 
 def _judges_of_parts(X: Any, held_out: HeldOut, order: Integers) -> list[Judge]:

@@ -203,7 +203,8 @@ def _descend(
 
 def squared_factor(n: Floats) -> Floats:
     """Return L = 2 log(n log n), where lambda_j^2 = L s_j^2."""
-    return 2.0 * np.log(n * np.log(np.maximum(n, SMALLEST_COUNT)))
+    L: Floats = 2.0 * np.log(n * np.log(np.maximum(n, SMALLEST_COUNT)))
+    return L
 
 
 def critical_ratio(n: Floats) -> Floats:
@@ -216,4 +217,5 @@ def critical_ratio(n: Floats) -> Floats:
 
 def _weighted_critical_ratio(total: Floats, n: Floats) -> Floats:
     """Return what (sum w_i Z_ji)^2 / sum w_i Z_ji^2 must exceed for a bandwidth to shrink."""
-    return critical_ratio(n) * (total / np.maximum(n, TINY))
+    ratio: Floats = critical_ratio(n) * (total / np.maximum(n, TINY))
+    return ratio

@@ -57,7 +57,8 @@ def expected_distances(h: Floats, n_categories: Integers) -> Floats:
 
 def _odds_of_others(h: Floats, n_categories: Integers) -> Floats:
     """Weight of all other categories together, relative to that of the same; 0 for measurements."""
-    return np.maximum(n_categories - 1.0, 0.0) * np.exp(-0.5 / h**2)
+    odds: Floats = np.maximum(n_categories - 1.0, 0.0) * np.exp(-0.5 / h**2)
+    return odds
 
 
 class Values(NamedTuple):
@@ -113,7 +114,8 @@ class Values(NamedTuple):
         variance = np.where(is_left, second / W - (first / W) ** 2, 0.0)
         n = np.maximum(W**2 / np.maximum(squares, TINY), 1.0)
         varies = variance > 1e-12 * (weights @ centered**2) / weights.sum()
-        return np.where(varies, 1.06 * np.sqrt(np.maximum(variance, 0.0)) * n**-0.2, 1.0)
+        h: Floats = np.where(varies, 1.06 * np.sqrt(np.maximum(variance, 0.0)) * n**-0.2, 1.0)
+        return h
 
     def frequencies(self) -> Floats:
         """Weights (n_categories,) of the categories, each with its share of one row more."""
@@ -129,7 +131,8 @@ class Values(NamedTuple):
             total[q] -= self.weights[mine].sum()
             counts[q] -= self.weights[mine & (self.values == x[q])].sum()
         share = np.maximum(counts, 1.0 / self.n_categories) / np.maximum(total, 1.0)
-        return np.log(share)
+        log_share: Floats = np.log(share)
+        return log_share
 
 
 def variable_densities(rows: ClassRows, x: Floats, group: Integers) -> tuple[Floats, Floats]:

@@ -64,7 +64,8 @@ class ClassBandwidths:
     def relevant(self, cutpoint: float) -> Bools:
         """Tell in which variables (n_classes, n_features) bandwidths shrink enough to describe each class."""
         relevant = self.zscores <= cutpoint + 1e-9  # evenly spaced ones are -1 but for rounding
-        return relevant & self.varies  # what never varies tells no class from another
+        varying: Bools = relevant & self.varies  # what never varies tells no class from another
+        return varying
 
     def density(self, a: int, rows: ClassRows, relevant: Bools, settings: ModelSettings) -> ClassDensity:
         """The density of class a; if none of the variables (n_features,) is relevant, it keeps them all."""

@@ -60,13 +60,15 @@ class RodeoPath:
     @property
     def n_tests(self) -> Integers:
         """(n_features,) how many sweeps each variable took part in."""
-        return self.tested.sum(axis=0)
+        n: Integers = self.tested.sum(axis=0)
+        return n
 
     @property
     def at_floor(self) -> Bools:
         """(n_features,) which variables stopped at the smallest bandwidth, not by their last test."""
         last = np.take_along_axis(self.ratios, np.maximum(self.n_tests - 1, 0)[np.newaxis], axis=0)
-        return last[0] > 1.0
+        at_floor: Bools = last[0] > 1.0
+        return at_floor
 
 
 def rodeo_path(rows: ClassRows, grid: Floats, x: Floats, update: Update) -> RodeoPath:

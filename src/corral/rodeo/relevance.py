@@ -74,4 +74,5 @@ def zscores(means: Floats) -> Floats:
     spread = means.std(ddof=1) if means.size > 1 else 0.0
     if spread <= 1e-12 * means.mean():  # equal but for rounding: no variable stands out
         return np.zeros_like(means)
-    return (means - means.mean()) / spread
+    z: Floats = (means - means.mean()) / spread
+    return z

@@ -66,7 +66,8 @@ class RodeoSettings:
                 f"beta={self.beta!r} is too close to 1: bandwidths would shrink {n_steps} times."
             )
         h: Floats = np.float64(h0) * self.beta ** np.arange(n_steps + 1)
-        return h[(h >= floor) | (h == h0)]
+        kept: Floats = h[(h >= floor) | (h == h0)]
+        return kept
 
 
 @dataclass(frozen=True)
