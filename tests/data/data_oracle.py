@@ -140,3 +140,15 @@ def joined_groups(copies: list[int], groups: list[int]) -> dict[int, int]:
             least, other = sorted((joined[smaller], joined[larger]))
             joined = {group: least if to == other else to for group, to in joined.items()}
     return joined
+
+
+def midrank(column: ArrayLike, weights: ArrayLike, value: float) -> float:
+    """Share of the weight of rows below a value, and half of that at it."""
+    below = at = total = 0.0
+    for x, weight in zip(column, weights, strict=True):
+        total += weight
+        if x < value:
+            below += weight
+        elif x == value:
+            at += weight
+    return (below + 0.5 * at) / total
