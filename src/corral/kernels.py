@@ -147,13 +147,12 @@ def _exponentiate_in_place(e, low, weights):
 def _log_mean(e, weights, unit_of_row, unit):
     """Sum of weights_i exp(low - e_i), which overwrite e, and the logarithm of the weighted mean of exp(-e).
 
-    Rows that share the unit are left out. If no row is left, both weights and sum are 0 and the mean is -inf.
+    Rows that share the unit are left out: their e is EXCLUDED already, which costs less where it is formed.
+    If no row is left, both weights and sum are 0 and the mean is -inf.
     """
     left = 0.0
     for i in range(e.shape[0]):
-        is_left = unit_of_row[i] != unit
-        left += weights[i] if is_left else 0.0
-        e[i] = e[i] if is_left else EXCLUDED
+        left += weights[i] if unit_of_row[i] != unit else 0.0
     if left == 0.0:
         e[:] = 0.0
         return 0.0, -np.inf
@@ -476,7 +475,8 @@ def pulled_log_means(product, half_x, half_c, weights, unit_of_x, unit_of_c, pul
         for k in range(pull.shape[0]):
             square = pull[k] * pull[k]
             for i in range(n):
-                a[0, i] = precision[k] * (square * half_c[i] - pull[k] * product[q, i])
+                g = precision[k] * (square * half_c[i] - pull[k] * product[q, i])
+                a[0, i] = g if unit_of_c[i] != unit_of_x[q] else EXCLUDED
             _, mean = _log_mean(a[0], weights, unit_of_c, unit_of_x[q])
             log_mean[k, q] = mean - precision[k] * half_x[q]
 
@@ -496,13 +496,60 @@ def kernel_weights(product, half_x, half_c, weights, unit_of_x, unit_of_c, start
     """
     for q in range(product.shape[0]):
         for i in range(product.shape[1]):
-            product[q, i] = half_x[q] + half_c[i] - product[q, i]
+            g = half_x[q] + half_c[i] - product[q, i]
+            product[q, i] = g if unit_of_c[i] != unit_of_x[q] else EXCLUDED
         for y in range(starts.shape[0] - 1):
             # Views, because an index that might be negative keeps loops from being vectorised.
             part = slice(starts[y], starts[y + 1])
             total[q, y], log_mean[q, y] = _log_mean(
                 product[q, part], weights[part], unit_of_c[part], unit_of_x[q]
             )
+
+
+@compiled(**_OUTER)
+def loss_by_log_power(log_density, codes, weights, log_prior, log_power, work, derivatives):
+    """Mean log loss of log densities that are multiplied by exp(log_power), and its two derivatives.
+
+    Parameters
+    ----------
+    log_density : (n_points, n_classes), finite.
+    codes : (n_points,) right classes.
+    weights : (n_points,); points of weight 0 do not count.
+    log_prior : (n_classes,)
+    log_power : number.
+    work : (n_classes,) work space.
+    derivatives : (2,) written: the derivative of the loss, and a positive curvature.
+    """
+    power = math.exp(log_power)
+    loss = 0.0
+    excess = 0.0
+    variance = 0.0
+    for q in range(log_density.shape[0]):
+        if weights[q] == 0.0:
+            continue
+        highest = -np.inf
+        for y in range(work.shape[0]):
+            work[y] = log_prior[y] + power * log_density[q, y]
+            highest = work[y] if work[y] > highest else highest
+        right = work[codes[q]] - highest
+        total = 0.0
+        mean = 0.0
+        for y in range(work.shape[0]):
+            work[y] = math.exp(work[y] - highest)
+            total += work[y]
+            mean += work[y] * log_density[q, y]
+        mean /= total
+        square = 0.0
+        for y in range(work.shape[0]):
+            # The root first: far below the others, a log density may have no finite square.
+            difference = (log_density[q, y] - mean) * math.sqrt(work[y])
+            square += difference * difference
+        loss -= weights[q] * (right - math.log(total))
+        excess += weights[q] * (mean - log_density[q, codes[q]])
+        variance += weights[q] * square / total
+    derivatives[0] = power * excess
+    derivatives[1] = power * power * variance + max(power * excess, 0.0)
+    return loss
 
 
 # ------------------------------------------------------------------ the Rodeo in the general case
@@ -704,7 +751,10 @@ def log_means(exponents, weights, unit_of_x, unit_of_c, log_mean):
     Rows that share the unit of a query are left out; the mean of no rows is -inf.
     """
     for q in range(exponents.shape[0]):
-        _, log_mean[q] = _log_mean(exponents[q], weights, unit_of_c, unit_of_x[q])
+        e = exponents[q]
+        for i in range(e.shape[0]):
+            e[i] = e[i] if unit_of_c[i] != unit_of_x[q] else EXCLUDED
+        _, log_mean[q] = _log_mean(e, weights, unit_of_c, unit_of_x[q])
 
 
 @compiled(**_OUTER, fastmath=_FAST)

@@ -21,8 +21,11 @@ Result = TypeVar("Result")
 _CHUNK = 10_000_000
 _COST = {"simultaneous": 1.0, "sequential": 5.0, "fixed": 0.1, "many": 5.0}
 
-# Chunks that queries are cut into, at least 64 in each.
+# Chunks that queries are cut into.
 _MOST_CHUNKS = 64
+
+# Smaller chunks would take longer to hand out than to compute.
+_LEAST_CHUNK = 512
 
 # Whether this thread is one of those that `on_threads` has started, which start no others.
 _here = threading.local()
@@ -70,7 +73,7 @@ def for_each_class(
     total = sum(n_queries)
     # Enough chunks to keep every thread busy. Their sizes do not depend on the number of threads, since BLAS
     # rounds a product of few rows in another way than one of many.
-    fair = max(64, -(-total // _MOST_CHUNKS))
+    fair = max(_LEAST_CHUNK, -(-total // _MOST_CHUNKS))
 
     def run(y: int, chunk: slice) -> int:
         estimate(y, chunk)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
-from corral.data.scaling import learn_scale
+from corral.data.scaling import SortedColumns, learn_scale
 from estimators import estimators_oracle
 
 KINDS = ["range", "standard", "rank", None]
@@ -187,3 +187,21 @@ def test_log_widths_are_those_of_scaled_units():
     assert_array_equal(learn_scale(X, None, None).log_widths, np.zeros(3))
     wide = np.array([[-1e308], [1e308]])  # whose width overflows
     assert_allclose(learn_scale(wide, None, "range").log_widths, [math.log(1e308) + math.log(2.0)])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_ranks_among_some_rows_are_those_of_a_scale_learnt_from_them(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 4)) * 10.0 ** rng.integers(-3, 3)
+    X[:, 1] = np.round(X[:, 1])
+    X[:, 2] = rng.poisson(0.7, 40)
+    if seed % 2:
+        X[rng.random(X.shape) < 0.2] = np.nan
+    if seed % 3 == 0:
+        X[:2, 0] = 1.7e308, -1.7e308
+    weights = rng.choice([0.5, 1.0, 2.0], 40) if seed % 4 else None
+    chosen = rng.random(40) < 0.8
+    found = SortedColumns(X, weights).among(chosen)
+    for kind, values in zip(("rank", "score"), found, strict=True):
+        scale = learn_scale(X[chosen], None if weights is None else weights[chosen], kind)
+        assert_allclose(values, scale.transform(X), rtol=1e-9, atol=1e-12)

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from corral.array_types import LARGEST_COORDINATE, SMALLEST, Floats, Integers, check_array
+from corral.array_types import LARGEST_COORDINATE, SMALLEST, Bools, Floats, Integers, check_array
 from corral.data.weights import weights_or_ones
 
 ScaleKind = Literal["range", "standard", "rank", "score"] | None
@@ -165,6 +165,66 @@ def spreads(x: Floats) -> Floats:
     return spread
 
 
+class SortedColumns:
+    """Columns in order, from which ranks and scores among some of the rows are read in a few passes.
+
+    Parameters
+    ----------
+    X : (n_rows, n_features) raw rows.
+    weights : (n_rows,) or None.
+    """
+
+    def __init__(self, X: Floats, weights: Floats | None) -> None:
+        n, d = X.shape
+        self._order = np.argsort(X, axis=0, kind="stable")  # missing values last
+        self._x = np.take_along_axis(X, self._order, axis=0)
+        self._weights = weights_or_ones(weights, n)[self._order]
+        self._missing = np.isnan(self._x)
+        positions = np.broadcast_to(np.arange(n)[:, np.newaxis], (n, d))
+        is_new = np.ones((n, d), dtype=bool)
+        is_new[1:] = self._x[1:] != self._x[:-1]
+        is_last = np.ones((n, d), dtype=bool)
+        is_last[:-1] = is_new[1:]
+        self._first = np.maximum.accumulate(np.where(is_new, positions, 0), axis=0)
+        self._last = np.minimum.accumulate(np.where(is_last, positions, n)[::-1], axis=0)[::-1]
+
+    def among(self, chosen: Bools) -> tuple[Floats, Floats]:
+        """Ranks and normal scores of all rows (n_rows, n_features), as learnt from chosen rows (n_rows,).
+
+        Equal to `learn_scale` of these rows and `Scale.transform` of all of them.
+        """
+        n, d = self._x.shape
+        is_knot = chosen[self._order] & ~self._missing
+        weights = np.where(is_knot, self._weights, 0.0)
+        below = np.zeros((n + 1, d))
+        np.cumsum(weights, axis=0, out=below[1:])
+        total = np.where(below[-1] > 0.0, below[-1], 1.0)
+        before = np.take_along_axis(below, self._first, axis=0)
+        up_to = np.take_along_axis(below, self._last + 1, axis=0)
+        ranks = (before + 0.5 * (up_to - before)) / total
+        scores = _normal_quantiles(ranks)
+        scores -= (weights * scores).sum(axis=0) / total
+        return self._interpolated(ranks, is_knot), self._interpolated(scores, is_knot)
+
+    def _interpolated(self, values: Floats, is_knot: Bools) -> Floats:
+        """Values of all rows in their own order, interpolated between those of knots in sorted order."""
+        n, d = values.shape
+        positions = np.arange(n)[:, np.newaxis]
+        # A row that equals a knot lies between this knot and itself.
+        left = np.maximum.accumulate(np.where(is_knot, positions, -1), axis=0)
+        left = np.take_along_axis(left, self._last, axis=0)
+        right = np.minimum.accumulate(np.where(is_knot, positions, n)[::-1], axis=0)[::-1]
+        right = np.take_along_axis(right, self._first, axis=0)
+        left, right = np.where(left < 0, np.minimum(right, n - 1), left), np.where(right >= n, left, right)
+        right = np.maximum(right, 0)
+        below, above = np.take_along_axis(self._x, left, axis=0), np.take_along_axis(self._x, right, axis=0)
+        low, high = np.take_along_axis(values, left, axis=0), np.take_along_axis(values, right, axis=0)
+        between = low + _share_of_way(self._x, below, above) * (high - low)
+        interpolated = np.empty((n, d))
+        np.put_along_axis(interpolated, self._order, np.where(self._missing, np.nan, between), axis=0)
+        return interpolated
+
+
 def _learn_knots(x: Floats, weights: Floats | None, kind: ScaleKind) -> tuple[Floats, Floats]:
     """Distinct values, and their mid-ranks (shares of rows below them, ties counted half) or normal scores.
 
@@ -177,7 +237,7 @@ def _learn_knots(x: Floats, weights: Floats | None, kind: ScaleKind) -> tuple[Fl
     ranks = (below - 0.5 * counts) / below[-1]
     if kind == "rank":
         return values, ranks
-    scores = ndtri(np.clip(ranks, 1e-9, 1.0 - 1e-9))  # tiny weights give ranks of 0 and 1
+    scores = _normal_quantiles(ranks)
     return values, scores - counts / below[-1] @ scores
 
 
@@ -194,14 +254,26 @@ def _fewer(knots: tuple[Floats, Floats] | None, max_knots: int) -> tuple[Floats,
     return halfway[between], 0.5 * (ranks[left] + ranks[left + 1])[between]
 
 
+def _normal_quantiles(ranks: Floats) -> Floats:
+    """Normal quantiles of ranks, which may be 0 or 1."""
+    scores: Floats = ndtri(np.clip(ranks, 1e-9, 1.0 - 1e-9))
+    return scores
+
+
 def _interpolate(x: Floats, values: Floats, ranks: Floats) -> Floats:
     """Linear interpolation for values however far apart, where np.interp gives NaN."""
     if values.size == 1:
         return np.where(np.isnan(x), np.nan, ranks[0])
     left = np.clip(np.searchsorted(values, x, side="right") - 1, 0, values.size - 2)
-    below, above = values[left], values[left + 1]
+    share = _share_of_way(x, values[left], values[left + 1])
+    return ranks[left] + share * (ranks[left + 1] - ranks[left])
+
+
+def _share_of_way(x: Floats, below: Floats, above: Floats) -> Floats:
+    """Where x lies on the way from `below` (0) to `above` (1); 0 if they are equal."""
     # Halves keep a difference of the largest doubles from overflowing, but would lose the smallest ones.
     factor = np.where(np.maximum(np.abs(below), np.abs(above)) > 1.0, 0.5, 1.0)
-    with np.errstate(over="ignore"):
-        share = (factor * x - factor * below) / (factor * above - factor * below)
-    return ranks[left] + np.clip(share, 0.0, 1.0) * (ranks[left + 1] - ranks[left])
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        width = factor * above - factor * below
+        share = np.where(width > 0.0, (factor * x - factor * below) / width, 0.0)
+    return np.clip(share, 0.0, 1.0)

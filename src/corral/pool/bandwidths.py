@@ -101,16 +101,16 @@ class Refinement:
         self._partly = ~(self._has.all(axis=0) & given.all(axis=0))
         self._given = given.astype(np.float64)
         self._x, self._c = np.nan_to_num(x - center), np.nan_to_num(c - center)
-        squares = 0.5 * self._c[:, self._partly] ** 2
-        self._factors = np.hstack([self._c, self._has[:, self._partly], squares])
+        self._half_squares = 0.5 * self._c**2
+        partly = np.flatnonzero(self._partly)
+        self._factors = np.hstack([self._c, self._has[:, partly], self._half_squares[:, partly]])
         self._x_categories = np.ascontiguousarray(self.points[:, categories.columns])
         self._c_categories = LevelsOfRows.of(self.rows, categories.columns)
         self._n_categories = categories.sizes
 
     def split(self, theta: Floats) -> tuple[Floats, Floats]:
         """Theta of numeric variables, and of those with categories."""
-        numeric, categories = np.split(theta, [self._partly.size])
-        return numeric, categories
+        return theta[: self._partly.size], theta[self._partly.size :]
 
     def fit(self, deviation: float = DEVIATION) -> list[ClassTransform]:
         """Fit one bandwidth for each variable, and put them into the transforms.
@@ -150,9 +150,11 @@ class Refinement:
         data, partly = self.plan.data, self._partly
         theta, of_categories = self.split(theta)
         squared, log_norm = np.exp(2.0 * theta), kernels.LOG_ROOT - theta
-        halves = 0.5 * squared * self._x**2
-        of_partly = -(halves + log_norm * self._given)[:, partly], -(squared * self._given)[:, partly]
-        product = np.hstack([squared * self._x, *of_partly]) @ self._factors.T
+        halves, product = 0.5 * squared * self._x**2, squared * self._x
+        if partly.any():
+            of_partly = -(halves + log_norm * self._given)[:, partly], -(squared * self._given)[:, partly]
+            product = np.hstack([product, *of_partly])
+        product = product @ self._factors.T
         if self._of_missing is not None:
             product -= self._of_missing
         kappa = np.exp(2.0 * of_categories)
@@ -167,8 +169,8 @@ class Refinement:
         log_mean = np.empty_like(total)
         kernels.kernel_weights(
             product,
-            halves[:, ~partly].sum(axis=1) + log_norm[~partly].sum(),
-            0.5 * self._c[:, ~partly] ** 2 @ squared[~partly],
+            (halves + log_norm) @ ~partly,
+            self._half_squares @ np.where(partly, 0.0, squared),
             data.all_weights,
             data.units[self.plan.points],
             data.units,
@@ -216,14 +218,16 @@ class Refinement:
 
     def _gradient(self, shares: Floats, of_point: Floats, theta: Floats) -> Floats:
         """Derivatives of the loss by theta, from those by the exponents (n_points, n_rows) and their sums."""
-        d, partly, x, c = self._partly.size, self._partly, self._x, self._c
+        d, partly, x = self._partly.size, self._partly, self._x
         of_factors = shares @ self._factors
-        of_has, of_squares = np.split(of_factors[:, d:], 2, axis=1)
         squares, pairs = -2.0 * np.vecdot(x.T, of_factors[:, :d].T), np.full(d, of_point.sum())
-        squares[~partly] += of_point @ x[:, ~partly] ** 2 + shares.sum(axis=0) @ c[:, ~partly] ** 2
-        squares[partly] += (x[:, partly] ** 2 * of_has).sum(axis=0)
-        squares[partly] += 2.0 * (self._given[:, partly] * of_squares).sum(axis=0)
-        pairs[partly] = (self._given[:, partly] * of_has).sum(axis=0)
+        apart = of_point @ x**2 + 2.0 * (shares.sum(axis=0) @ self._half_squares)
+        squares += np.where(partly, 0.0, apart)
+        if partly.any():
+            of_has, of_squares = np.split(of_factors[:, d:], 2, axis=1)
+            squares[partly] += (x[:, partly] ** 2 * of_has).sum(axis=0)
+            squares[partly] += 2.0 * (self._given[:, partly] * of_squares).sum(axis=0)
+            pairs[partly] = (self._given[:, partly] * of_has).sum(axis=0)
         theta, of_categories = self.split(theta)
         kappa = np.exp(2.0 * of_categories)
         others = (self._n_categories - 1.0) * np.exp(-0.5 * kappa)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from corral import kernels
 from corral.array_types import Floats
 from corral.pool.fold_plan import FoldPlan
 from corral.posterior import log_posterior
@@ -28,37 +29,38 @@ def fit_log_weights(
     where the fit starts by default. Returns the mean log loss with the prior, too.
     """
     strength = 1.0 / (deviation**2 * plan.count)
+    mean_loss = _loss_of_one if len(log_density) == 1 else _loss_of_several
 
-    def objective(u: Floats) -> tuple[float, Floats]:
-        score = plan.log_prior + np.tensordot(np.exp(u), log_density, 1)
-        log_proba = log_posterior(score)
-        penalty = 0.5 * strength * float(((u - center) ** 2).sum())
-        return penalty + plan.log_loss(log_proba), log_proba
+    def objective(u: Floats) -> tuple[float, Floats, Floats]:
+        loss, gradient, curvature = mean_loss(log_density, plan, u)
+        apart = u - center
+        curvature.flat[:: u.size + 1] += strength
+        return loss + 0.5 * strength * float(apart @ apart), gradient + strength * apart, curvature
 
     u = center if start is None else start
-    value, log_proba = objective(u)
+    value, gradient, curvature = objective(u)
     for _ in range(_MAX_STEPS):
-        gradient, curvature = _derivatives(log_density, plan, np.exp(u), log_proba)
-        gradient += strength * (u - center)
-        curvature.flat[:: u.size + 1] += strength
         step = -_solve(curvature, gradient)
         step *= _LONGEST_STEP / max(_LONGEST_STEP, np.abs(step).max())
         expected = -float(gradient @ step)
         if expected < _TOLERANCE:  # the last step is safe without a look at the loss
             return u + step, value - 0.5 * expected
         for _ in range(_MAX_HALVINGS):
-            tried, tried_log_proba = objective(u + step)
-            if tried <= value - 1e-4 * expected:
+            tried = objective(u + step)
+            if tried[0] <= value - 1e-4 * expected:
                 break
             step, expected = 0.5 * step, 0.5 * expected
         else:
             break
-        u, value, log_proba = u + step, tried, tried_log_proba
+        u, (value, gradient, curvature) = u + step, tried
     return u, value
 
 
 def _solve(curvature: Floats, gradient: Floats) -> Floats:
     """Solve the equations of a Newton step; the shortest solution if rounding leaves them without one."""
+    if gradient.size == 1 and curvature[0, 0] > 0.0:
+        one: Floats = gradient / curvature[0]
+        return one
     try:
         step: Floats = np.linalg.solve(curvature, gradient).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:  # beside log densities of an outlier the prior has no digit left
@@ -66,15 +68,25 @@ def _solve(curvature: Floats, gradient: Floats) -> Floats:
     return step
 
 
-def _derivatives(
-    log_density: Floats, plan: FoldPlan, weights: Floats, log_proba: Floats
-) -> tuple[Floats, Floats]:
-    """Gradient and a positive curvature of the mean log loss by the logarithms of the weights."""
+def _loss_of_one(log_density: Floats, plan: FoldPlan, u: Floats) -> tuple[float, Floats, Floats]:
+    """The same as `_loss_of_several` for one member, compiled: most of all fits are of one temperature."""
+    derivatives = np.empty(2)
+    work = np.empty(plan.log_prior.size)
+    loss = kernels.loss_by_log_power(
+        log_density[0], plan.codes, plan.weights, plan.log_prior, float(u[0]), work, derivatives
+    )
+    return loss, derivatives[:1], derivatives[1:].reshape(1, 1)
+
+
+def _loss_of_several(log_density: Floats, plan: FoldPlan, u: Floats) -> tuple[float, Floats, Floats]:
+    """Mean log loss, its gradient and a positive curvature by the logarithms of the weights."""
+    weights = np.exp(u)
+    log_proba = log_posterior(plan.log_prior + np.tensordot(weights, log_density, 1))
     proba = np.exp(log_proba)
     mean = np.vecdot(log_density, proba)
     right = log_density[:, np.arange(plan.codes.size), plan.codes]
-    gradient = weights * ((mean - right) @ plan.weights)
+    gradient: Floats = weights * ((mean - right) @ plan.weights)
     # Roots first: far below the others, a log density may have no finite square.
     centered = (log_density - mean[..., np.newaxis]) * np.sqrt(proba * plan.weights[:, np.newaxis])
     flat = centered.reshape(weights.size, -1) * weights[:, np.newaxis]
-    return gradient, flat @ flat.T + np.diag(np.maximum(gradient, 0.0))
+    return plan.log_loss(log_proba), gradient, flat @ flat.T + np.diag(np.maximum(gradient, 0.0))

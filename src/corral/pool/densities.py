@@ -228,7 +228,8 @@ class Mixture(MemberDensity):
         if fast.all():
             return self._fast_log_density(scaled)
         log_density = np.empty(len(scaled))
-        log_density[fast] = self._fast_log_density(scaled[fast])
+        if fast.any():
+            log_density[fast] = self._fast_log_density(scaled[fast])
         log_density[~fast] = self.kernel_rows.log_densities(scaled[~fast], *self._kernel)[0]
         return log_density
 

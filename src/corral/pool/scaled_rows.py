@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from corral.array_types import Bools, Floats, Integers
 from corral.data.dataset import LabelledRows
-from corral.data.scaling import Scale, ScaleKind, blurred_range, learn_scale
+from corral.data.scaling import Scale, ScaleKind, SortedColumns, blurred_range, learn_scale
 
 # Of wide tables so many variables are kept for each row, half as many as there are rows outside a fold, but
 # at least and at most so many.
@@ -82,10 +83,18 @@ class RowsInUnits:
         others = self.take(positions)
         if self.data.X.size > _MOST_CELLS:
             return others, self.scaled
-        data = others.data
-        scaled = {
-            kind: learn_scale(data.X, data.weights, kind, levels=data.levels).transform(self.data.X)
-            for kind in with_ranks(scale_kinds)
-        }
-        in_units = {kind: rows[positions] for kind, rows in scaled.items()}
-        return replace(others, scaled=in_units), scaled
+        data, is_category = others.data, self.data.level_counts > 0
+        # Ranks and scores among the others are read from columns that are sorted once for all folds.
+        ranks, scores = self._sorted.among(~left_out)
+        scaled: dict[ScaleKind, Floats] = {}
+        for kind in with_ranks(scale_kinds):
+            if kind in ("rank", "score"):
+                scaled[kind] = np.where(is_category, self.data.X, ranks if kind == "rank" else scores)
+            else:
+                scale = learn_scale(data.X, data.weights, kind, levels=data.levels)
+                scaled[kind] = scale.transform(self.data.X)
+        return replace(others, scaled={kind: rows[positions] for kind, rows in scaled.items()}), scaled
+
+    @cached_property
+    def _sorted(self) -> SortedColumns:
+        return SortedColumns(self.data.X, self.data.weights)
