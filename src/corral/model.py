@@ -83,6 +83,10 @@ class LocalModel(ABC):
             raise ValueError("numbers holds a number that no row has")
         if self.learnt_contrast is not None:
             check_shape("markers", self.learnt_contrast.markers, (n_classes, d))
+            n_categories = self.data.level_counts
+            values = np.nan_to_num(self.learnt_contrast.value[:, n_categories > 0])
+            if ((values < 0.0) | (values >= n_categories[n_categories > 0])).any():
+                raise ValueError("value holds a category that there is not")
 
     @property
     def labels(self) -> NDArray[Any]:

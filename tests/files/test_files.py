@@ -140,6 +140,29 @@ def test_what_a_killed_writer_left_disturbs_nobody(density, tmp_path):
     assert len(left) == 2
 
 
+# Is stopped by a signal while a command writes its answer.
+STOPPED = """
+import os, signal, sys
+import corral.cli
+from corral.files.atomic import replacing
+def app():
+    with replacing(sys.argv[1]) as part:
+        part.write_bytes(b"half")
+        os.kill(os.getpid(), getattr(signal, sys.argv[2]))
+corral.cli.app = app
+corral.cli.main()
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_command_that_is_ended_leaves_nothing_half_written(name, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"old")
+    done = subprocess.run([sys.executable, "-c", STOPPED, path, name], check=False)
+    assert done.returncode == 128 + getattr(signal, name)
+    assert contents(tmp_path) == {path: b"old"}
+
+
 def test_two_processes_may_write_the_same_file(tmp_path):
     with another_writer(tmp_path / "a.corral", "wait") as process:
         assert process.stdout.readline() == "here\n"

@@ -377,6 +377,7 @@ MODEL, POOL, DIRECTION = "state/model_", "state/model_/pool", "state/model_/lear
         (f"{POOL}/members/0/classes/0/transform/variables", lambda a: a * 0, "variables do not rise"),
         (f"{POOL}/members/0/classes/1/transform/factor", lambda a: a + np.inf, "factor holds a number"),
         (f"{POOL}/members/0/classes/1/transform/factor", lambda a: a[1:], "factor has the shape"),
+        (f"{POOL}/members/0/classes/1/transform/factor", lambda a: 1e-320 * np.eye(len(a)), "factor"),
         (f"{POOL}/members/0/classes/1/transform/mean", lambda a: a[1:], "mean has the shape"),
         (f"{POOL}/members/0/scale/half_width", lambda a: a * 0.0, "half_width holds a number"),
         (f"{POOL}/members/0/scale/center", lambda a: a[1:], "half_width has the shape"),
@@ -483,6 +484,19 @@ def test_levels_are_as_many_as_the_encoding_lists(name, mixed, path):
         assert_refused(path, header, arrays | {levels: np.array([0, n])}, said)
     header["state"]["encoding_"]["levels"][1] = None
     assert_refused(path, header, arrays, "levels are not as many as the encoding has")
+
+
+@pytest.mark.parametrize(
+    ("where", "change", "said"),
+    [
+        (f"{POOL}/members/0/scale/center", lambda a: a + 1e6, "center or half_width is not that of"),
+        (f"{POOL}/members/0/scale/half_width", lambda a: a * 0.4, "center or half_width is not that of"),
+        (f"{MODEL}/learnt_contrast/value", lambda a: a * 0.0 + 1e308, "value holds a category that there"),
+    ],
+)
+def test_numbers_of_categories_are_kept_as_they_are(where, change, said, mixed, path):
+    save_model(CorralClassifier(random_state=0).fit(*mixed), path)
+    assert_forged(path, path, {where: change}, f"is damaged: {said}")
 
 
 @pytest.mark.parametrize("levels", [["red", "red", "blue"], [None, "red", "blue"], "red"])

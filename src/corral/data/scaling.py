@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from corral.array_types import LARGEST_COORDINATE, SMALLEST, Bools, Floats, Integers, check_array
+from corral.array_types import LARGEST_COORDINATE, SMALLEST, Bools, Floats, Integers, check_array, check_shape
 from corral.data.weights import weights_or_ones
 
 ScaleKind = Literal["range", "standard", "rank", "score"] | None
@@ -50,6 +50,15 @@ class Scale:
             check_array("knots", scores, (values.size,), -_LARGEST_SCORE, _LARGEST_SCORE)
             if values.size < 1 or (np.diff(values) <= 0.0).any() or (np.diff(scores) <= 0.0).any():
                 raise ValueError("knots do not rise")
+
+    def validate_for(self, n_categories: Integers) -> None:
+        """Refuse a scale of other columns, and one that changes numbers of categories (n_features,)."""
+        check_shape("center", self.center, n_categories.shape)
+        is_category = n_categories > 0
+        if self.center[is_category].any() or (self.half_width[is_category] != 0.5).any():
+            raise ValueError("center or half_width is not that of categories")
+        if any(self.knots is not None and self.knots[j] is not None for j in np.flatnonzero(is_category)):
+            raise ValueError("knots are given of categories")
 
     def transform(self, X: Floats) -> Floats:
         """Bring raw rows into scaled units; between pooled values ranks and scores are interpolated."""

@@ -177,7 +177,7 @@ class PoolModel(LocalModel):
             self._validate_compression(self.compression)
         check_positions("points", self.pool.cross_fitted.points, len(self.compared_rows.X))
         for member in self.pool.members:
-            check_shape("center", member.scale.center, (self.n_features,))
+            member.scale.validate_for(self.data.level_counts)
             for density in member.classes:
                 density.validate_for(self.data.level_counts)
 

@@ -83,7 +83,8 @@ class ClassTransform:
             check_array("factor", self.factor, (n,), 1.0 / largest, _LARGEST_FACTOR)
             return
         check_array("factor", self.factor, (n, n), -_LARGEST_FACTOR, _LARGEST_FACTOR)
-        if np.linalg.slogdet(self.factor)[0] == 0.0:
+        sign, log_determinant = np.linalg.slogdet(self.factor)
+        if sign == 0.0 or log_determinant < -n * np.log(largest):
             raise ValueError("factor is singular")
 
     def validate_for(self, n_categories: Integers) -> None:

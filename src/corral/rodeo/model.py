@@ -96,7 +96,7 @@ class FittedModel(LocalModel):
         shape = self.prior.size, self.n_features
         check_shape("means", self.bandwidths.means, shape)
         check_shape("relevant", self.relevant, shape)
-        check_shape("center", self.scale.center, shape[1:])
+        self.scale.validate_for(self.data.level_counts)
 
     @cached_property
     def densities(self) -> Sequence[ClassDensity]:
@@ -182,7 +182,7 @@ class DensityModel:
 
     def validate(self) -> None:
         """Refuse several classes, and units that do not tell the density of raw rows."""
-        check_shape("X", self.data.X, (None, self.scale.center.size))
+        self.scale.validate_for(self.data.level_counts)
         check_number("n_rows", len(self.data.X), 1)
         if self.scale.knots is not None or self.data.labels.size != 1:
             raise ValueError("the scale or the classes are not those of a density")
