@@ -574,6 +574,7 @@ def hostile(seed):
 @pytest.mark.filterwarnings(
     "ignore::corral.EmptySelectionWarning",
     "ignore::corral.CopiedRowsWarning",
+    "ignore::corral.NearDuplicatesWarning",
     "ignore:no training row has a value of:UserWarning",
 )
 @pytest.mark.hypothesis

@@ -202,7 +202,7 @@ def _arrow_chunks(
     opened, names, done = _open_arrow(file, streams[0]), list(markers), 0
     if file.kind == "Parquet":
         n_rows = opened.metadata.num_rows
-        batches = opened.iter_batches(min(size, n_rows or 1), columns=names)
+        batches = opened.iter_batches(min(size, max(n_rows, 1)), columns=names)  # damaged, it may say -1
     else:
         n_rows = sum(opened.get_batch(i).num_rows for i in range(opened.num_record_batches))
         batches = _feather_batches(opened, names, size)

@@ -46,6 +46,18 @@ from corral.posterior import known
 _LEAST_CORRELATED = 0.3
 
 
+# Columns of numbers about members that were tried, with the least and the largest but for rounding.
+_NUMBERS_OF_MEMBERS = {
+    "bandwidth": (0.0, np.inf),
+    "pull": (0.0, 1.0),
+    "temperature": (0.0, np.inf),
+    "accuracy": (0.0, 1.0 + 1e-9),
+    "log_loss": (-1e-9, np.inf),
+    "weight": (0.0, np.inf),
+    "share": (0.0, 1.0 + 1e-9),
+}
+
+
 class PoolScores(NamedTuple):
     """What to expect of a pool, from points that had no part in the choices by which they are judged."""
 
@@ -106,8 +118,20 @@ class Pool:
         check_shape("log_density", self.cross_fitted.log_density, (n_members, n_points, n_classes))
         if not n_members or any(len(member.classes) != n_classes for member in self.members):
             raise ValueError("members lack classes")
-        if len({len(column) for column in self.table.values()}) != 1:
-            raise ValueError("table has columns of different lengths")
+        self._validate_table()
+
+    def _validate_table(self) -> None:
+        """Refuse a table of members that lacks a column, or has others than lists of names and numbers."""
+        names = {"member", "scale", *_NUMBERS_OF_MEMBERS}
+        if set(self.table) != names:
+            raise ValueError(f"table has other columns than {', '.join(sorted(names))}")
+        n_tried = len(self.table["member"])
+        for name in ("member", "scale"):
+            check_shape(name, self.table[name], (n_tried,))
+        for identifier in self.table["member"]:
+            kind_of(identifier)
+        for name, (low, high) in _NUMBERS_OF_MEMBERS.items():
+            check_array(name, self.table[name], (n_tried,), low, high)
 
     @property
     def refined(self) -> Bools:
