@@ -445,7 +445,10 @@ def kernel_sums(X, n_rows, weights, x, own, half_c, log_sum):
             if low < least[q]:
                 log_sum[q] *= _exp(low - least[q])
                 least[q] = low
-            log_sum[q] += _exponentiate_in_place(a, least[q], None if weights is None else weights[t])
+            if weights is None:  # one branch each: an expression of both would be compiled as a third type
+                log_sum[q] += _exponentiate_in_place(a, least[q], None)
+            else:
+                log_sum[q] += _exponentiate_in_place(a, least[q], weights[t])
     for q in range(x.shape[0]):
         log_sum[q] = math.log(log_sum[q]) - least[q]
 
