@@ -22,7 +22,7 @@ from corral.datasets import make_shifted_groups, make_ten_groups
 from corral.evidence.log_odds import class_evidence
 from corral.markers.contrast import contrast
 from corral.parallel import Computation
-from corral.sentences import different_texts, exact_text, number_text, range_texts
+from corral.sentences.numbers import different_texts, exact_text, number_text, range_texts
 from evidence import evidence_oracle
 
 HEADS = ["class", "variable", "marker", "direction", "effect", "pvalue", "typical", "background", "evidence"]

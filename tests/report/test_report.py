@@ -32,13 +32,13 @@ from corral import (
     RodeoClassifier,
     RodeoDensity,
     estimate_sample_sizes,
-    sentences,
     write_report,
 )
 from corral.datasets import make_shifted_groups
 from corral.evaluation.held_out import OF_NEW_GROUPS
 from corral.evaluation.scores import grouped_interval
 from corral.planning import LearningCurve
+from corral.sentences import tables
 from support.exploring import examples
 from support.report_data import data_of
 
@@ -438,22 +438,22 @@ def test_a_learning_curve_beside_the_accuracy_of_the_summary(rows, tmp_path):
 
 
 def test_words_on_rows_that_are_novel():
-    assert sentences.novel_rows(0, 3) == (
+    assert tables.novel_rows(0, 3) == (
         "None of 3 rows looked at one by one is novel, which means less typical than 99 in 100 training rows "
         "of all classes together."
     )
-    assert sentences.novel_rows(1, 2).endswith("Its label means little.")
+    assert tables.novel_rows(1, 2).endswith("Its label means little.")
     counts = {"length": 9, "mass": 3}
-    assert "most often length (in 9 of 9): see whether the units" in sentences.why_novel(9, 10, counts, {})
+    assert "most often length (in 9 of 9): see whether the units" in tables.why_novel(9, 10, counts, {})
     for new, known, expected in (
         (19.7, 197.0, "; median 19.7, of training rows 197: about 10 times smaller"),
         (3.1e6, 2900.0, "; median 3100000, of training rows 2900: about 1000 times larger"),
         (30.0, 10.0, "; median 30, of training rows 10"),
         (-1.0, 10.0, "; median -1, of training rows 10"),
     ):
-        said = sentences.why_novel(9, 9, counts, {"length": (new, known)})
+        said = tables.why_novel(9, 9, counts, {"length": (new, known)})
         assert f"most often length (in 9 of 9{expected}): see whether" in said
-    assert sentences.why_novel(1, 10, {"length": 1}, {}) == ""
+    assert tables.why_novel(1, 10, {"length": 1}, {}) == ""
 
 
 def test_summary_and_parameters_are_in_words(rows, tmp_path):

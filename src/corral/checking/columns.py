@@ -15,7 +15,7 @@ from corral.checking.findings import ENOUGH_ROWS, Finding
 from corral.checking.labels import ALIKE, alike
 from corral.checking.written_numbers import numbers_as_written
 from corral.estimators.encoding import are_slips
-from corral.sentences import MOST_LISTED, counted, exact_text, listed, number_text
+from corral.sentences.numbers import MOST_LISTED, counted, exact_text, listed, number_text
 
 if TYPE_CHECKING:
     import pandas as pd

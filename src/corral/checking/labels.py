@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from corral.checking.findings import Finding
 from corral.estimators.encoding import are_gaps
-from corral.sentences import MOST_LISTED, counted, listed
+from corral.sentences.numbers import MOST_LISTED, counted, listed
 
 ALIKE = "differ only by case, by spaces around them or in how a number is written"
 

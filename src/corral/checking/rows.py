@@ -12,7 +12,7 @@ from corral.array_types import Integers
 from corral.checking.findings import Finding
 from corral.data.near_duplicates import NearDuplicates
 from corral.estimators.warned import are_many, near_duplicates_words
-from corral.sentences import counted, listed, number_text
+from corral.sentences.numbers import counted, listed, number_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -27,7 +27,7 @@ from corral.checking.written_numbers import numbers_as_text
 from corral.data.duplicates import number_copies
 from corral.data.near_duplicates import near_duplicates
 from corral.estimators.encoding import are_gaps
-from corral.sentences import listed
+from corral.sentences.numbers import listed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from corral.cli import options
 from corral.cli.app import program
 from corral.cli.shared import note
-from corral.sentences import counted
+from corral.sentences.numbers import counted
 
 if TYPE_CHECKING:
     import pandas as pd

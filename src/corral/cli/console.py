@@ -23,7 +23,8 @@ from corral.cli.shared import MOST_NAMED, listed, visible
 from corral.estimators.validation import feature_names
 from corral.files.atomic import naming
 from corral.planning.curve import TIMES
-from corral.sentences import NO_MARKER, NO_MARKER_AT_ALL, class_lines, interval_text, number_text, value_text
+from corral.sentences.classes import NO_MARKER, NO_MARKER_AT_ALL, class_lines
+from corral.sentences.numbers import interval_text, number_text, value_text
 
 if TYPE_CHECKING:
     from corral.estimators.description import Description

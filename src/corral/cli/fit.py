@@ -12,7 +12,8 @@ from corral.cli import options
 from corral.cli.app import program
 from corral.cli.check import note_findings
 from corral.cli.shared import check_different, note, threads
-from corral.sentences import NO_DIFFERENCE, accuracy_interval, below_most_frequent, copied_rows
+from corral.sentences.scores import NO_DIFFERENCE, accuracy_interval, below_most_frequent
+from corral.sentences.tables import copied_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

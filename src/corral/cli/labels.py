@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from corral.cli.formats import TableFile
 from corral.cli.shared import listed, note
 from corral.cli.tables import MISSING
-from corral.sentences import counted
+from corral.sentences.numbers import counted
 
 IF_MISSING = "leave such rows out by --missing drop-rows"
 

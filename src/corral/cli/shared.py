@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corral.sentences import listed as first_names
+from corral.sentences.numbers import listed as first_names
 
 if TYPE_CHECKING:
     from corral.cli.formats import TableFile

@@ -23,7 +23,7 @@ from corral.display.drawing import (
 )
 from corral.estimators.pipelines import rows_of_last_step
 from corral.estimators.validation import check_known_labels, feature_names
-from corral.sentences import counted
+from corral.sentences.numbers import counted
 
 _RELEVANT = "#56B4E9"
 _INITIAL: dict[str, Any] = {

@@ -14,7 +14,7 @@ from corral.display.drawing import BLUE, GREY, SMALL, VERMILION, one_row, panels
 from corral.estimators.explanation import Explanation
 from corral.estimators.pipelines import explain
 from corral.estimators.validation import check_integer, check_position
-from corral.sentences import counted, value_text
+from corral.sentences.numbers import counted, value_text
 
 # Evidence that would be written as 0.00 gets no bar of its own.
 _LEAST = 0.005

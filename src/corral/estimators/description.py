@@ -14,15 +14,9 @@ from corral.estimators.encoding import with_names_of_levels
 from corral.estimators.html import html_table
 from corral.estimators.validation import feature_names
 from corral.markers.contrast import FEW_VALUES, Contrast
-from corral.sentences import (
-    NO_EVIDENCE,
-    NO_MARKER,
-    class_lines,
-    difference,
-    exact_text,
-    often_missing,
-    value_text,
-)
+from corral.sentences.classes import NO_MARKER, class_lines, difference, often_missing
+from corral.sentences.numbers import exact_text, value_text
+from corral.sentences.rows import NO_EVIDENCE
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral.array_types import Bools, Floats, Integers
-from corral.sentences import begun, listed
+from corral.sentences.numbers import begun, listed
 
 # Up to here, integers that differ are different floats.
 _LARGEST_EXACT = 2**53

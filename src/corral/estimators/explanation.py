@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from corral.array_types import Bools, Floats, Integers
 from corral.estimators.html import html_lines, html_table
-from corral.sentences import (
+from corral.sentences.rows import (
     label_of_row,
     novelty,
     odds,

@@ -28,7 +28,7 @@ from corral.estimators.encoding import (
     series_of,
 )
 from corral.estimators.validation import warn_user
-from corral.sentences import begun, listed
+from corral.sentences.numbers import begun, listed
 
 
 class UnknownLevelsWarning(UserWarning):

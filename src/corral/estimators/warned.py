@@ -9,7 +9,7 @@ from corral.data.dataset import TrainingRows
 from corral.data.near_duplicates import NearDuplicates, near_duplicates
 from corral.estimators.validation import warn_user
 from corral.rodeo.model import FittedModel
-from corral.sentences import copied_rows
+from corral.sentences.tables import copied_rows
 
 
 class EmptySelectionWarning(UserWarning):

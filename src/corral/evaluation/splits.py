@@ -14,7 +14,7 @@ from corral.array_types import Integers
 from corral.data.duplicates import copies_and_units, number_copies
 from corral.data.splits import held_out_groups
 from corral.estimators.encoding import encoded
-from corral.sentences import counted
+from corral.sentences.numbers import counted
 
 # So many values, most of them in one row only, are measurements.
 _MANY = 20

@@ -50,7 +50,7 @@ from corral.estimators.rodeo_classifier import RodeoClassifier
 from corral.estimators.tables import refuse_gaps
 from corral.estimators.validation import check_choice, check_integer, check_number
 from corral.planning.power_law import LEVEL
-from corral.sentences import counted, number_text
+from corral.sentences.numbers import counted, number_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,7 +26,9 @@ from corral.parallel import Computation
 from corral.planning import LearningCurve, SampleSizes
 from corral.report.shown import Judge, Judged, Shown
 from corral.report.words import page_words
-from corral.sentences import label_of_row, reliability, rounded_number, rows_to_look_at, torn, wrong
+from corral.sentences.numbers import rounded_number
+from corral.sentences.rows import label_of_row, rows_to_look_at, torn, wrong
+from corral.sentences.scores import reliability
 
 # Beyond these a page would be too large to send or to read. Variables are those that describe some class
 # best.

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from corral import sentences
 from corral.checking.labels import small_classes
 from corral.estimators.description import Description
 from corral.estimators.validation import feature_names
@@ -19,6 +18,25 @@ from corral.evaluation.scores import Recall, rows_to_halve_interval
 from corral.evidence.novelty import medians_where_unlike
 from corral.planning import LearningCurve, SampleSizes
 from corral.report.shown import Judged, Shown
+from corral.sentences.classes import needless_variables, number_of_markers
+from corral.sentences.numbers import begun, counted, interval_text, number_text
+from corral.sentences.scores import (
+    ASK_FOR_SAMPLE_SIZES,
+    EVERY_DIGIT,
+    accuracy_interval,
+    accuracy_of_known_rows,
+    accuracy_of_new_rows,
+    below_most_frequent,
+    curve_begins,
+    expected_accuracy,
+    fitted_model,
+    label_precision,
+    most_frequent_mistake,
+    other_accuracy,
+    recall_known_least,
+    recognised_least,
+)
+from corral.sentences.tables import copied_rows, groups_of_rows, novel_rows, why_novel
 
 
 def page_words(
@@ -35,7 +53,7 @@ def page_words(
     predictions = None if judged is None else judged.predictions
     return {
         "summary": [
-            sentences.fitted_model(
+            fitted_model(
                 type(estimator).__name__,
                 estimator.classes_.size,
                 estimator.class_count_.sum(),
@@ -48,15 +66,15 @@ def page_words(
         "classes": [
             {
                 "name": str(label),
-                "rows": sentences.number_text(estimator.class_count_[a]),
+                "rows": number_text(estimator.class_count_[a]),
                 "variables": [] if description is None else description.lines(a),
             }
             for a, label in enumerate(estimator.classes_.tolist())
         ],
         "recalls": {} if predictions is None else predictions.recalls(),
-        "interval_text": sentences.interval_text,
+        "interval_text": interval_text,
         "called": [
-            sentences.label_precision(label, found.n_right, found.n_rows, found.confidence)
+            label_precision(label, found.n_right, found.n_rows, found.confidence)
             for label, found in ({} if predictions is None else predictions.precisions()).items()
         ],
         "what_next": _what_next(estimator, description, judged, sample_sizes),
@@ -85,14 +103,14 @@ def _summary(
     """Say how good a model is, how many rows are novel, and how many variables describe classes."""
     said = []
     if hasattr(estimator, "cv_log_loss_") and not (judged is not None and judged.unseen):
-        said.append(sentences.expected_accuracy(estimator.cv_accuracy_, estimator.cv_log_loss_))
+        said.append(expected_accuracy(estimator.cv_accuracy_, estimator.cv_log_loss_))
     if judged is not None:
         said += _quality(judged)
     if description is not None:
         said += _novelty(estimator, rows)
         numbers, described = description.markers.sum(axis=1).tolist(), description.markers.any(axis=0)
         n_described = int(described.sum())
-        said.append(sentences.number_of_markers(n_described, described.size, min(numbers), max(numbers)))
+        said.append(number_of_markers(n_described, described.size, min(numbers), max(numbers)))
     return said
 
 
@@ -101,18 +119,18 @@ def _quality(judged: Judged) -> list[str]:
     predictions = judged.predictions
     scores, recalls = predictions.scores(), predictions.recalls()
     label, worst = max(recalls.items(), key=lambda item: item[1].n_mistaken)
-    mistake = sentences.most_frequent_mistake(label, worst.mistaken_for, worst.n_mistaken, worst.n_rows)
+    mistake = most_frequent_mistake(label, worst.mistaken_for, worst.n_mistaken, worst.n_rows)
     if not judged.unseen:
-        return [sentences.accuracy_of_known_rows(len(predictions.truth), scores.accuracy), mistake]
-    said = sentences.accuracy_of_new_rows(
-        f"{sentences.counted(len(predictions.truth), 'row')} {predictions.claim}",
+        return [accuracy_of_known_rows(len(predictions.truth), scores.accuracy), mistake]
+    said = accuracy_of_new_rows(
+        f"{counted(len(predictions.truth), 'row')} {predictions.claim}",
         scores.accuracy,
-        sentences.accuracy_interval(scores.accuracy_interval, predictions.n_groups, ".1%"),
+        accuracy_interval(scores.accuracy_interval, predictions.n_groups, ".1%"),
         predictions.most_frequent_share(),
         scores.log_loss,
         scores.calibration_error,
     )
-    return [said, *([sentences.EVERY_DIGIT] if predictions.claim == EQUAL_TO_NONE else []), mistake]
+    return [said, *([EVERY_DIGIT] if predictions.claim == EQUAL_TO_NONE else []), mistake]
 
 
 def _novelty(estimator: Any, rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -121,8 +139,8 @@ def _novelty(estimator: Any, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     training = dict(zip(feature_names(estimator), estimator.model_.training.X.T, strict=True))
     medians = medians_where_unlike(unlike, training)
     counts = Counter(name for names in unlike for name in names)
-    why = sentences.why_novel(n_novel, len(rows), dict(counts.most_common()), medians)
-    return [sentences.novel_rows(n_novel, len(rows)), *([why] if why else [])]
+    why = why_novel(n_novel, len(rows), dict(counts.most_common()), medians)
+    return [novel_rows(n_novel, len(rows)), *([why] if why else [])]
 
 
 # What next
@@ -138,26 +156,24 @@ def _what_next(
     said = []
     if judged is not None:
         accuracy, baseline = judged.predictions.scores().accuracy, judged.predictions.most_frequent_share()
-        said.append(sentences.begun(sentences.below_most_frequent(accuracy, baseline)))
+        said.append(begun(below_most_frequent(accuracy, baseline)))
     counts = map(int, estimator.class_count_)
     small = small_classes(dict(zip(map(str, estimator.classes_.tolist()), counts, strict=True)))
-    said += [sentences.begun(str(finding)) for finding in small]
+    said += [begun(str(finding)) for finding in small]
     if sample_sizes is None and hasattr(estimator, "cv_log_loss_"):
-        said.append(sentences.ASK_FOR_SAMPLE_SIZES)
+        said.append(ASK_FOR_SAMPLE_SIZES)
     if judged is not None:
         said += _least_known(judged.predictions)
     if description is not None:
         names, needless = description.feature_names, description.adds_nothing()
         carrying = [j for j in np.flatnonzero(~description.markers.any(axis=0)) if j not in needless]
         said.append(
-            sentences.needless_variables(
-                [names[j] for j in needless], [names[j] for j in carrying], len(names)
-            )
+            needless_variables([names[j] for j in needless], [names[j] for j in carrying], len(names))
         )
         groups = estimator.model_.training.groups
-        said.append(sentences.groups_of_rows(None if groups is None else np.unique(groups).size))
+        said.append(groups_of_rows(None if groups is None else np.unique(groups).size))
         if estimator.n_copies_:
-            said.append(sentences.copied_rows(estimator.n_copies_, estimator.model_.n_rows))
+            said.append(copied_rows(estimator.n_copies_, estimator.model_.n_rows))
     return [sentence for sentence in said if sentence]
 
 
@@ -166,10 +182,10 @@ def _least_known(predictions: HeldOut) -> list[str]:
     recalls = predictions.recalls()
     label, widest = max(recalls.items(), key=lambda item: _width(item[1]))
     n_more = rows_to_halve_interval(widest.share, widest.n_rows) if predictions.groups is None else None
-    said = [sentences.recall_known_least(label, widest.n_rows, widest.interval, n_more)]
+    said = [recall_known_least(label, widest.n_rows, widest.interval, n_more)]
     label, worst = min(recalls.items(), key=lambda item: item[1].share)
     if worst.mistaken_for is not None:
-        said.append(sentences.recognised_least(label, worst.n_right, worst.n_rows, worst.mistaken_for))
+        said.append(recognised_least(label, worst.n_right, worst.n_rows, worst.mistaken_for))
     return said
 
 
@@ -187,10 +203,10 @@ def _sample_sizes(found: SampleSizes | LearningCurve | None) -> list[str]:
 
 def _curve(curve: LearningCurve, judged: Judged | None) -> dict[str, Any]:
     """What more rows would bring, how many rows a goal takes, and why the summary has another accuracy."""
-    begin = sentences.curve_begins(curve.n_rows, curve.accuracy(curve.n_rows).value)
+    begin = curve_begins(curve.n_rows, curve.accuracy(curve.n_rows).value)
     if judged is not None and judged.unseen:
         accuracy, claim = judged.predictions.scores().accuracy, judged.predictions.claim
-        begin += f" {sentences.other_accuracy(accuracy, claim)}"
+        begin += f" {other_accuracy(accuracy, claim)}"
     heads, lines = curve.table()
     return {"begin": begin, "heads": heads, "lines": lines, "needs": curve.needs_in_words()}
 

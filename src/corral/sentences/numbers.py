@@ -1,0 +1,119 @@
+"""Numbers, values and lists as text.
+
+Four digits are enough to read, but not to tell codes or dates apart: whole numbers keep all their
+digits, and numbers that are compared get as many as it takes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+# Significant digits of measured numbers, of numbers that are told apart, and of numbers that somebody wrote:
+# a number with more digits was calculated.
+_DIGITS = 4
+_MOST_DIGITS = 12
+_DIGITS_WRITTEN = 10
+
+# Whole numbers below it have at most 15 digits, which a float holds exactly.
+_TOO_LONG = 1e15
+
+# Names in a list.
+MOST_LISTED = 5
+
+
+def rounded_number(value: float, digits: int = _DIGITS) -> int | float:
+    """Round to significant digits, but no digit before the point; an integer if it is whole and not long."""
+    value = float(value)
+    if math.isfinite(value) and not value.is_integer():
+        value = float(f"{value:.{digits}g}") if abs(value) < 10.0**digits else float(round(value))
+    return int(value) if value.is_integer() and abs(value) < _TOO_LONG else value
+
+
+def number_text(value: float, digits: int = _DIGITS) -> str:
+    """Write a number as `rounded_number`, such as 47.654 as "47.65" and 24730.5 as "24730".
+
+    It has an exponent only below 1e-4 and from 1e15 on.
+    """
+    rounded = rounded_number(value, digits)
+    return str(rounded) if isinstance(rounded, int) else f"{rounded:.{digits}g}"
+
+
+def different_texts(values: Sequence[float], least_digits: int = _DIGITS) -> list[str]:
+    """Write numbers with so many digits that those that differ look different, as in 52.371 and 52.375.
+
+    Numbers that agree in twelve digits count as equal.
+    """
+    n_different = len({f"{value:.{_MOST_DIGITS - 1}e}" for value in values})
+    for digits in range(least_digits, _MOST_DIGITS):
+        texts = [number_text(value, digits) for value in values]
+        if len(set(texts)) >= n_different:
+            return texts
+    return [number_text(value, _MOST_DIGITS) for value in values]
+
+
+def range_texts(first: Sequence[float], second: Sequence[float]) -> list[str]:
+    """Write two ranges, such as "1.2 to 1.5", with so many digits that the wider one looks wider."""
+    ends = [*first, *second]
+    wider = _compare_widths(ends)
+    for digits in range(_DIGITS, _MOST_DIGITS + 1):
+        texts = different_texts(ends, digits)
+        if _compare_widths([float(text) for text in texts]) == wider:
+            break
+    return [f"{texts[0]} to {texts[1]}", f"{texts[2]} to {texts[3]}"]
+
+
+def _compare_widths(ends: Sequence[float]) -> int:
+    """1 if the first of two ranges is wider, -1 if the second one is, 0 if they are equally wide."""
+    widths = ends[1] - ends[0], ends[3] - ends[2]
+    if math.isclose(*widths, rel_tol=1e-9, abs_tol=1e-12 * max(map(abs, ends))):
+        return 0
+    return 1 if widths[0] > widths[1] else -1
+
+
+def exact_text(value: float) -> str:
+    """Write a number that many rows have as the table has it, unless it has more than ten digits."""
+    value = float(value)
+    if value.is_integer() or float(f"{value:.{_DIGITS_WRITTEN}g}") != value:
+        return number_text(value)
+    return number_text(value, _DIGITS_WRITTEN)
+
+
+def interval_text(interval: tuple[float, float] | None, style: str = ".3f") -> str:
+    """Write the ends of an interval; empty if there is none."""
+    return "" if interval is None else f"{interval[0]:{style}} to {interval[1]:{style}}"
+
+
+def counted(n: float, what: str) -> str:
+    """Write a number of things, as in "1 row" and "2 rows"."""
+    return f"{number_text(n)} {what}" if n == 1 else f"{number_text(n)} {what}s"
+
+
+def listed(
+    names: Sequence[Any], show: Callable[[Any], str] = repr, most: int = MOST_LISTED, rest: str = ""
+) -> str:
+    """Write the first names, and how many more there are; `rest` says what of them."""
+    more = f" and {len(names) - most} more{rest}" if len(names) > most else ""
+    return ", ".join(map(show, names[:most])) + more
+
+
+def begun(sentence: str) -> str:
+    """Write the sentence with a capital letter."""
+    return sentence[:1].upper() + sentence[1:]
+
+
+_MISSING = ("None", "nan", "NaT", "<NA>")  # how missing values of any library are written
+
+
+def value_text(value: Any) -> str:
+    """Write a number, the name of a category, or "missing"."""
+    if not isinstance(value, str) and str(value) in _MISSING:
+        return "missing"
+    return number_text(value) if isinstance(value, float) else str(value)
+
+
+def named_value(name: str, value: Any, text: str | None = None) -> str:
+    """Write a variable and its value, as in "length = 1.5"; categories have quotes."""
+    text = value_text(value) if text is None else text
+    return f'{name} = "{text}"' if isinstance(value, str) else f"{name} = {text}"

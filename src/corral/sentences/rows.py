@@ -1,0 +1,141 @@
+"""Sentences about a row: its label, evidence, typicality and support."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from corral.sentences.numbers import counted, different_texts, named_value, value_text
+
+# Variables of a row for and against its label.
+_MOST_REASONS = 3
+
+# Evidence that changes odds by less than a twentieth.
+NO_EVIDENCE = 0.05
+
+
+def label_of_row(called: str, label: Any, probability: float, rival: Any, rival_probability: float) -> str:
+    """Say which label a row gets, and which class comes next."""
+    return (
+        f"{called} is {label} with probability {probability:.3f}, rather than {rival} with probability "
+        f"{rival_probability:.3f}."
+    )
+
+
+def wrong(truth: Any, label: Any) -> str:
+    """Say that a label is not the recorded class."""
+    return f"recorded {truth}, predicted {label}: check the record or the measurements"
+
+
+def torn(rival: Any, probability: float) -> str:
+    """Say that another class is nearly as probable."""
+    return f"torn: {rival} has {probability:.3f}"
+
+
+def value_beside_others(
+    name: str, value: Any, ends: Sequence[float], typical: tuple[Any, Any] | None = None
+) -> str:
+    """Name a value, the range of the training rows, and the typical value of a class if it is given.
+
+    As in "length = 9.1 (setosa typically 1.5; training rows 1 to 6.9)", with so many digits that numbers that
+    differ look different. Categories have no range: `ends` is empty.
+    """
+    compared = [value, *([] if typical is None else [typical[1]]), *ends]
+    are_numbers = all(isinstance(each, float) and not math.isnan(each) for each in compared)
+    texts = different_texts(compared) if are_numbers else [value_text(each) for each in compared]
+    beside = [] if typical is None else [f"{typical[0]} typically {texts[1]}"]
+    beside += [f"training rows {texts[-2]} to {texts[-1]}"] if ends else []
+    said = named_value(name, value, texts[0])
+    return f"{said} ({'; '.join(beside)})" if beside else said
+
+
+def novelty(nearest: Any, values: Sequence[str]) -> str:
+    """Say that a row is unlike all training rows, and which values make it so."""
+    if not values:
+        return (
+            f"unlike all training rows, and nearest to those of {nearest}, from which it differs by all "
+            "variables a little"
+        )
+    return (
+        f"unlike all training rows; from {nearest}, the nearest class, it differs most by {', '.join(values)}"
+    )
+
+
+def place(nearest: Any, typicality: float, novel: str) -> str:
+    """Say how typical a row is of the nearest class, or that it is novel."""
+    if novel:
+        return f"It is novel: {novel}. The label means little."
+    return (
+        f"Of the training rows of {nearest}, the class nearest to it, "
+        f"{typicality:.{int(typicality < 0.1)}%} are at most as typical."
+    )
+
+
+def reasons(
+    label: Any, rival: Any, names: Sequence[str], values: Sequence[Any], evidence: Sequence[float]
+) -> str:
+    """Say which values favour the label, and which the rival, the strongest evidence first."""
+    order = sorted(range(len(names)), key=lambda j: -abs(evidence[j]))
+    strong = [j for j in order if abs(evidence[j]) > NO_EVIDENCE]
+    if not strong:
+        return f"No single variable tells {label} from {rival} here."
+    sides = [
+        (label, [j for j in strong if evidence[j] > 0.0]),
+        (rival, [j for j in strong if evidence[j] < 0.0]),
+    ]
+    return " ".join(
+        f"In favour of {name}: "
+        + ", ".join(
+            f"{named_value(names[j], values[j])} ({times(evidence[j])})" for j in side[:_MOST_REASONS]
+        )
+        + "."
+        if side
+        else f"No single variable favours {name}."
+        for name, side in sides
+    )
+
+
+def odds(label: Any, rival: Any, base: float, log_odds: float) -> str:
+    """Say how the odds of two classes stand before any variable is known, and with all of them."""
+    return (
+        f"Before any variable is known, {_more_likely(base, label, rival)}; with all of them, "
+        f"{_more_likely(log_odds, label, rival)}."
+    )
+
+
+def times(evidence: float) -> str:
+    """Write a factor of odds, whichever way it points."""
+    factor = math.exp(min(abs(evidence), 100.0))
+    if factor > 1e6:
+        return "more than a million times"
+    return f"{factor:.1f} times" if factor < 9.95 else f"{float(f'{factor:.2g}'):.0f} times"
+
+
+def _more_likely(log_odds: float, label: Any, rival: Any) -> str:
+    if abs(log_odds) < NO_EVIDENCE:
+        return f"{label} is as likely as {rival}"
+    more, less = (label, rival) if log_odds > 0.0 else (rival, label)
+    return f"{more} is {times(log_odds)} as likely as {less}"
+
+
+def support(label: Any, effective_rows: float) -> str:
+    """Say how many training rows carry the density of the label at a row."""
+    return f"The density of {label} here is carried as if by {counted(round(effective_rows), 'row')}."
+
+
+def rests_on_row(name: str, share: float) -> str:
+    """Say that a label rests on one training row."""
+    return f"the label rests on one training row: {name} has {share:.0%} of its density"
+
+
+def rests_on_group(share: float) -> str:
+    """Say that a label rests on the training rows of one group."""
+    return f"the label rests on one group: its rows have {share:.0%} of its density"
+
+
+def rows_to_look_at(n_found: int, n_rows: int, counts: Mapping[str, int], *, several: bool) -> str:
+    """Say how many rows deserve a look, and how many for each reason; `several` if a row has two reasons."""
+    more = ", some for more than one reason" if several else ""
+    named = ", ".join(f"{n} {name}" for name, n in counts.items())
+    return f"{n_found} of {counted(n_rows, 'row')} on this page{more}: {named}."
