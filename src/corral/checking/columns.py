@@ -14,6 +14,7 @@ from corral.array_types import Bools, Floats
 from corral.checking.findings import ENOUGH_ROWS, Finding
 from corral.checking.labels import ALIKE, alike
 from corral.checking.written_numbers import numbers_as_written
+from corral.data.date_variables import is_date
 from corral.estimators.encoding import are_slips
 from corral.sentences.numbers import MOST_LISTED, counted, exact_text, listed, number_text
 
@@ -81,7 +82,7 @@ def is_time(value: Any) -> bool:
 def neither_numbers_nor_text(
     columns: pd.DataFrame, contents: Mapping[str, Content], categorical: Collection[str]
 ) -> Iterator[Finding]:
-    """Columns that no fit takes: of dates and times, unless they are levels, and of lists and the like."""
+    """Columns that no fit takes: of times without a date, unless they are levels, of lists and the like."""
     for name in columns.columns:
         if contents[name].kind != "strange":
             continue
@@ -90,10 +91,10 @@ def neither_numbers_nor_text(
         if not is_time(held.iloc[0]):
             found = f"column {name!r} holds {shown} in row {row}, which is neither a number nor text"
             yield Finding("neither numbers nor text", found, "leave it out", (name,), (row,))
-        elif name not in categorical:
-            found = f"column {name!r} holds dates or times, which are not taken, such as {shown} in row {row}"
-            advice = "leave it out, or write a number in its place, such as the days since a certain one"
-            yield Finding("dates", found, advice, (name,), (row,))
+        elif name not in categorical and not is_date(held.iloc[0]):
+            found = f"column {name!r} holds times, which are not taken, such as {shown} in row {row}"
+            advice = "leave it out, or write a number in its place, such as hours"
+            yield Finding("times", found, advice, (name,), (row,))
 
 
 def mostly_empty(variables: pd.DataFrame) -> Iterator[Finding]:
@@ -131,7 +132,7 @@ def identifiers(
         elif (
             len(column) >= ENOUGH_ROWS
             and contents[name].kind != "slips"
-            and not len(numbers_as_written(column))
+            and numbers_as_written(column) is None
         ):
             found = f"column {name!r} holds another text in every row, as names of rows do"
             yield Finding("identifier", found, "say that it names rows, or leave it out", (name,))

@@ -87,7 +87,8 @@ def check_table(
     variables = table[[name for name in table.columns if name not in {*ids, group}]]
     contents = {name: content_of(column) for name, column in variables.items()}
     strange = [*neither_numbers_nor_text(variables, contents, categorical)]
-    variables = variables.drop(columns=columns_in(strange))
+    odd = [name for name in variables.columns if contents[name].kind == "strange" and name not in categorical]
+    variables = variables.drop(columns=odd)
     numeric = {
         name: contents[name].numbers
         for name in variables.columns

@@ -27,7 +27,16 @@ from corral.cli.formats import TableFile
 from corral.cli.labels import IF_MISSING
 from corral.cli.shared import note
 from corral.cli.tables import MISSING, text_columns
-from corral.estimators.encoding import Unknown, infinite_value, lost_digits, unknown_sentence
+from corral.data.dates import parse_dates
+from corral.estimators.encoding import (
+    Encoding,
+    Unknown,
+    columns_of,
+    infinite_value,
+    lost_digits,
+    unknown_sentence,
+    with_dates,
+)
 
 _TRUTHS = {"true": 1.0, "false": 0.0}
 
@@ -42,9 +51,10 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
     from numbers is categories, whatever it looks like.
     """
     levels = set(categorical)
+    dates = [name for name in table.columns if name not in levels and holds_dates(table[name])]
     if file.is_typed:
         levels |= {name for name in table.columns if pd.api.types.infer_dtype(table[name]) == "string"}
-    contents = {name: content_of(table[name]) for name in table.columns if name not in levels}
+    contents = {name: content_of(table[name]) for name in table.columns if name not in {*levels, *dates}}
     texts = [name for name in text_columns(table) if name in contents]
     _refuse_mistakes(table[texts], contents, file)
     lost = lost_digits(table[list(contents)])
@@ -53,6 +63,9 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
     columns: dict[str, Any] = {}
     for name in table.columns:
         column, content = table[name], contents.get(name)
+        if name in dates:
+            columns[name] = column.astype(object).where(column.notna(), None)
+            continue
         if content is not None and content.kind != "levels":
             columns[name] = column if column.dtype.kind in "iuf" else content.numbers
             _refuse_infinite(column, content.numbers, file)
@@ -69,6 +82,14 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
     return pd.DataFrame(columns, index=table.index)
 
 
+def holds_dates(column: pd.Series[Any]) -> bool:
+    """Whether an estimator makes variables of a column: of dates, or of text that is dates."""
+    kind = pd.api.types.infer_dtype(column, skipna=True)
+    if kind in ("datetime64", "datetime", "date"):
+        return True
+    return kind == "string" and parse_dates(column) is not None
+
+
 def _refuse_mistakes(texts: pd.DataFrame, contents: Mapping[str, Content], file: TableFile) -> None:
     """Refuse columns that are neither numbers nor text, or numbers but for a few cells or for commas."""
     mistakes = [*neither_numbers_nor_text(texts, contents, ()), *text_among_numbers(texts, contents)]
@@ -78,6 +99,20 @@ def _refuse_mistakes(texts: pd.DataFrame, contents: Mapping[str, Content], file:
         if mistakes[0].kind == "text among numbers":
             sentence += "; or leave the column out by --drop, or make levels of its values by --categorical"
         raise ValueError(f"{file}: {sentence}.")
+
+
+def without_dates(X: pd.DataFrame) -> pd.DataFrame:
+    """The variables with days, months and so on in place of dates, for what takes no dates."""
+    variables: dict[str, Any] = {}
+    for name in X.columns:
+        columns = columns_of(X[[name]]) if X[name].dtype == object else []
+        dates = Encoding.learn(columns).dates
+        if not dates:
+            variables[name] = X[name]
+        for each in with_dates(columns, dates)[0] if dates else ():
+            cells = each.cells if each.levels is None else pd.Categorical(each.cells, each.levels)
+            variables[each.name] = cells
+    return pd.DataFrame(variables, index=X.index)
 
 
 def as_numbers(X: pd.DataFrame, file: TableFile) -> pd.DataFrame:
@@ -115,10 +150,13 @@ class ModelVariables:
         self.names: list[str] = fitted.feature_names_in_.tolist()
         self.levels: dict[str, list[Any]] = {}
         self.empty: list[str] = []
+        self.dates: list[str] = []
         if hasattr(fitted, "encoding_"):
-            pairs = zip(self.names, fitted.encoding_.levels, strict=True)
+            encoding = fitted.encoding_
+            pairs = zip(self.names, encoding.column_levels(), strict=True)
             self.levels = {name: levels for name, levels in pairs if levels is not None}
-            self.empty = [self.names[j] for j in sorted(fitted.encoding_.empty)]
+            self.empty = [self.names[j] for j in encoding.column_positions()[sorted(encoding.empty)]]
+            self.dates = [self.names[column.position] for column in encoding.dates]
         self.na_values = list(dict.fromkeys((*getattr(fitted, "na_values_", ()), *(na_values or ()))))
         self.unknown: Unknown = {}
         self.n_known: Counter[str] = Counter()
@@ -126,7 +164,7 @@ class ModelVariables:
     @property
     def texts(self) -> dict[str, list[str]]:
         """Columns to be read as text, and what is missing there, as `read_chunks` takes them."""
-        return {name: [*MISSING, *self.na_values] for name in self.levels}
+        return {name: [*MISSING, *self.na_values] for name in (*self.levels, *self.dates)}
 
     def read(self, table: pd.DataFrame, file: TableFile) -> pd.DataFrame:
         """The variables of some rows; levels that the model does not know become missing and are counted."""
@@ -138,6 +176,9 @@ class ModelVariables:
         """Levels or numbers of a column; anything but numbers is missing in a column empty in training."""
         if column.name in self.levels:
             return self._known_levels(column)
+        if column.name in self.dates:  # which the model reads
+            cells: NDArray[Any] = column.astype(object).where(column.notna(), None).to_numpy()
+            return cells
         numbers = numbers_in(column)
         if column.name in self.empty:
             numbers = np.where(np.isinf(numbers), np.nan, numbers)
