@@ -315,8 +315,8 @@ TAKEN = {
     "dates": taken(
         text(rows().assign(day=pd.date_range("2020-01-01", periods=N))),
         levels={"day": N},
-        note="column 'day' holds dates, such as '2020-01-01' in row 0: leave it out, since new rows have other "
-        "dates, or keep what repeats, such as the month (--drop day).",
+        note="column 'day' holds dates, such as '2020-01-01' in row 0: leave it out, since new rows have "
+        "other dates, or keep what repeats, such as the month (--drop day).",
     ),
     "per cent": taken(
         text(rows().assign(c="5%")),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # A label is contradicted if its probability is at most this, and at most this share of its class's share of
 # rows, while another label has at least so high a probability.
-_MOST_OWN, _MOST_OF_PRIOR, _LEAST_OTHER = 0.1, 0.3, 0.8
+_MOST_OWN, _MOST_OF_PRIOR, _LEAST_OTHER = 0.1, 0.3, 0.6
 # Classes that overlap have errors of all probabilities, few of them confident. Labels are suspected if
 # confident errors are at least this share of all errors.
 _SHARE_OF_ERRORS = 0.25

@@ -30,6 +30,8 @@ _ROWS_TRIED, _MOST_COLUMNS = 200, 300
 def functions(coded: pd.DataFrame, numeric: Collection[str]) -> Iterator[Finding]:
     """Columns whose value follows from that of another one in every row."""
     coded = coded.loc[:, (coded.nunique() > 1).to_numpy()].iloc[:, :_MOST_COLUMNS]
+    if coded.shape[1] < 2:
+        return
     pairs = _monotone_pairs(coded[[name for name in coded.columns if name in numeric]])
     there = {name for pair in pairs for name in pair}
     pairs += [pair for pair in _determined_pairs(coded) if not there >= set(pair)]
