@@ -85,7 +85,7 @@ def test_arrays_of_objects_may_hold_dates(rows):
 
 def test_a_column_named_as_categorical_stays_one_variable(rows):
     X, y = rows
-    days = DAYS.dt.strftime("2007-11-0%w")
+    days = DAYS.dt.strftime("2007-11-1%w")
     with warnings.catch_warnings():
         warnings.simplefilter("error", ColumnKindWarning)
         for column in (days, pd.to_datetime(days), days.astype("category")):
@@ -133,7 +133,7 @@ def test_further_rows_have_the_same_variables(rows):
     X, y = rows
     X = X.assign(when=DAYS)
     fitted = fit(X, y)
-    fitted.partial_fit(X[:20] + pd.Series({"a": 0.1, "when": pd.Timedelta("1D")}), y[:20])
+    fitted.partial_fit(pd.DataFrame({"a": X["a"][:20] + 0.1, "when": DAYS[:20] + pd.Timedelta("5D")}), y[:20])
     assert fitted.describe().feature_names == NAMES
 
 
@@ -157,9 +157,8 @@ def test_a_report_of_folds_that_lack_a_variable(rows):
     held_out = HeldOut.of_folds(CorralClassifier(random_state=0), X, y, cv=3)
     sizes = {len(part.estimator.encoding_.levels) for part in held_out.parts}
     assert sizes == {4, 5}
-    explanation = next(p.estimator for p in held_out.parts if len(p.estimator.encoding_.levels) == 4).explain(
-        X
-    )
+    smaller = next(p.estimator for p in held_out.parts if len(p.estimator.encoding_.levels) == 4)
+    explanation = smaller.explain(X)
     aligned = explanation.aligned(NAMES)
     assert aligned.evidence.shape == (60, 5)
     np.testing.assert_allclose(aligned.log_odds, explanation.log_odds)

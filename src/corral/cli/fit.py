@@ -183,7 +183,7 @@ def _note_dates(fitted: Any) -> None:
     for each in fitted.encoding_.dates if hasattr(fitted, "encoding_") else ():
         name = str(fitted.feature_names_in_[each.position])
         remedy = f"--categorical {shlex.quote(name)} makes categories of them"
-        note(f"{dates_as_variables(name, each.parts, remedy)}.")
+        note(f"{dates_as_variables(name, each.parts, each.assumed_order, remedy)}.")
 
 
 def _write_report(path: Path, fitted: Any, X: Any, y: Any, goal: float | None, **shown: Any) -> None:

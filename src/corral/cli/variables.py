@@ -5,6 +5,7 @@ In a fit the content of a column decides, as in `check`. In a new table the mode
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -21,13 +22,13 @@ from corral.checking.columns import (
     numbers_in,
     text_among_numbers,
 )
+from corral.checking.dates import dated_columns
 from corral.checking.written_numbers import numbers_as_text
 from corral.cli.check import sentence_of
 from corral.cli.formats import TableFile
 from corral.cli.labels import IF_MISSING
 from corral.cli.shared import note
 from corral.cli.tables import MISSING, text_columns
-from corral.data.dates import parse_dates
 from corral.estimators.encoding import (
     Encoding,
     Unknown,
@@ -51,7 +52,7 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
     from numbers is categories, whatever it looks like.
     """
     levels = set(categorical)
-    dates = [name for name in table.columns if name not in levels and holds_dates(table[name])]
+    dates = dated_columns(table, levels)
     if file.is_typed:
         levels |= {name for name in table.columns if pd.api.types.infer_dtype(table[name]) == "string"}
     contents = {name: content_of(table[name]) for name in table.columns if name not in {*levels, *dates}}
@@ -64,7 +65,7 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
     for name in table.columns:
         column, content = table[name], contents.get(name)
         if name in dates:
-            columns[name] = column.astype(object).where(column.notna(), None)
+            columns[name] = _dates(column)
             continue
         if content is not None and content.kind != "levels":
             columns[name] = column if column.dtype.kind in "iuf" else content.numbers
@@ -76,18 +77,18 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
                 f"column {name!r} holds text in {len(held)} of {len(column)} rows, such as "
                 f"{_shown(held.iloc[0])}, and numbers in others: all of them count as levels."
             )
-        if len(set(column.dropna().map(type))) > 1:  # numbers and text, which have no order
+        types = set(column.dropna().map(type))
+        if len(types) > 1 or any(issubclass(each, datetime.date) for each in types):  # for an order and a file
             column = column.map(str, na_action="ignore")
         columns[name] = column.astype("category")
     return pd.DataFrame(columns, index=table.index)
 
 
-def holds_dates(column: pd.Series[Any]) -> bool:
-    """Whether an estimator makes variables of a column: of dates, or of text that is dates."""
-    kind = pd.api.types.infer_dtype(column, skipna=True)
-    if kind in ("datetime64", "datetime", "date"):
-        return True
-    return kind == "string" and parse_dates(column) is not None
+def _dates(column: pd.Series[Any]) -> NDArray[Any]:
+    """Cells of a column of dates as a model reads them: dates, or text, or None."""
+    cells = column if column.dtype.kind == "M" else column.map(str, na_action="ignore")
+    dates: NDArray[Any] = cells.astype(object).where(column.notna(), None).to_numpy()
+    return dates
 
 
 def _refuse_mistakes(texts: pd.DataFrame, contents: Mapping[str, Content], file: TableFile) -> None:
@@ -105,11 +106,11 @@ def without_dates(X: pd.DataFrame) -> pd.DataFrame:
     """The variables with days, months and so on in place of dates, for what takes no dates."""
     variables: dict[str, Any] = {}
     for name in X.columns:
-        columns = columns_of(X[[name]]) if X[name].dtype == object else []
-        dates = Encoding.learn(columns).dates
-        if not dates:
+        if X[name].dtype.kind in "biuf" or hasattr(X[name].dtype, "categories"):
             variables[name] = X[name]
-        for each in with_dates(columns, dates)[0] if dates else ():
+            continue
+        columns = columns_of(X[[name]])
+        for each in with_dates(columns, Encoding.learn(columns).dates)[0]:
             cells = each.cells if each.levels is None else pd.Categorical(each.cells, each.levels)
             variables[each.name] = cells
     return pd.DataFrame(variables, index=X.index)
@@ -177,8 +178,7 @@ class ModelVariables:
         if column.name in self.levels:
             return self._known_levels(column)
         if column.name in self.dates:  # which the model reads
-            cells: NDArray[Any] = column.astype(object).where(column.notna(), None).to_numpy()
-            return cells
+            return _dates(column)
         numbers = numbers_in(column)
         if column.name in self.empty:
             numbers = np.where(np.isinf(numbers), np.nan, numbers)

@@ -53,6 +53,11 @@ class DateColumn:
         parts = [part for part in _PARTS if len(set(part_of_dates(part, times).tolist())) > 1]
         return cls(position, form, parts or [*_PARTS[:1]])
 
+    @property
+    def assumed_order(self) -> str:
+        """The order in which texts were read, where they may be read in another; else empty."""
+        return self.form.order if self.form is not None and self.form.ambiguous else ""
+
     def names(self, column: str) -> list[str]:
         """Names of the variables of a column."""
         return [f"{column} ({part})" for part in self.parts]

@@ -138,7 +138,7 @@ def _warn_of_kinds(columns: Sequence[Column], dates: Sequence[DateColumn], named
     """Warn of columns of dates, and of text that is numbers, unless they are named as categories."""
     for each in dates:
         remedy = "name it in categorical_features to make categories of them"
-        sentence = dates_as_variables(columns[each.position].name, each.parts, remedy)
+        sentence = dates_as_variables(columns[each.position].name, each.parts, each.assumed_order, remedy)
         warn_user(f"{begun(sentence)}.", ColumnKindWarning)
     positions = {each.position for each in dates}
     for j, column in enumerate(columns):

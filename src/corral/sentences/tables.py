@@ -33,11 +33,15 @@ def numbers_as_text(name: str, example: str, row: Any, beside: Sequence[str]) ->
     )
 
 
-def dates_as_variables(name: str, parts: Sequence[str], remedy: str) -> str:
-    """Say which variables a column of dates becomes, and what to do if its dates are rather names."""
+def dates_as_variables(name: str, parts: Sequence[str], order: str, remedy: str) -> str:
+    """Say which variables a column of dates becomes, and what to do if its dates are rather names.
+
+    `order` says how dates were read, as in "month day year", where they may be read otherwise.
+    """
     variables = " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
     are = "is its variable" if len(parts) == 1 else "are its variables"
-    return f"column {name!r} holds dates: {variables} {are}; {remedy}"
+    read = f", read as {order}" if order else ""
+    return f"column {name!r} holds dates{read}: {variables} {are}; {remedy}"
 
 
 def no_dates(name: str, example: str) -> str:
