@@ -733,7 +733,7 @@ def test_a_page_explains_as_many_rows_as_a_short_time_allows(monkeypatch):
     assert affordable_rows(fitted, 2000) == 2000
     assert affordable_rows(fitted, 10) == 10
     factors = factors_per_row(fitted.model_)
-    assert factors == 120 * X.shape[1]
+    assert factors >= 120 * X.shape[1]
     monkeypatch.setattr("corral.report.shown._MOST_FACTORS", 300 * factors)
     assert affordable_rows(fitted, 2000) == 300
     monkeypatch.setattr("corral.report.shown._MOST_FACTORS", 1)
