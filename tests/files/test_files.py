@@ -439,7 +439,9 @@ def test_files_of_one_kind_are_no_files_of_another(folder):
     for file in ("n.html", *others):
         assert "is not a model of corral" in refused(*FIT, "--model", file)
     for file in ("n.corral", *others):
-        assert "is not a report of corral" in refused(*FIT, "--report", file)
+        assert f"{file} must end in .html" in refused(*FIT, "--report", file)
+    Path("page.html").write_text("a page of somebody else")
+    assert "is not a report of corral" in refused(*FIT, "--report", "page.html")
     Path("link.corral").symlink_to("n.csv")
     assert "link.corral is there and is not a model" in refused(*FIT, "--model", "link.corral")
     Path("n.csv").rename("n.svg")

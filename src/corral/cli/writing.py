@@ -31,7 +31,7 @@ _PLOT_MARKS = {".png": b"\x89PNG\r\n\x1a\n", ".pdf": b"%PDF-", ".svg": b"<svg"}
 _REPORT_SUFFIXES = (".html", ".htm", ".xhtml")
 
 # Suffixes of files that others would try to open in vain.
-_NO_MODELS = (".pkl", ".pickle", ".joblib", ".onnx", ".json", ".html", ".csv", ".tsv", ".xlsx", ".parquet")
+_NO_MODELS = (".pkl", ".pickle", ".joblib", ".onnx")
 
 # OWASP's list of how a formula may begin.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")

@@ -199,11 +199,15 @@ class CorralClassifier(DensityClassifier):
             max_rows=self.max_rows,
         )
 
+    def _learn_at_once(self, training: TrainingRows) -> Self:
+        """Fit validated rows that no others follow; those of `partial_fit` may be single at first."""
+        warn_of_single_rows(training.y)
+        return super()._learn_at_once(training)
+
     def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
         settings, random = self._settings(data.counts), check_random_state(self.random_state)
         self.model_ = learn_pool(training, data, settings, random, self._computation())
         warn_of_duplicates(training, data.n_copies, feature_names(self))
-        warn_of_single_rows(data)
         return self
 
     @property

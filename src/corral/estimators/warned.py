@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from corral.data.dataset import LabelledRows, TrainingRows
+from corral.data.dataset import TrainingRows
 from corral.data.near_duplicates import NearDuplicates, near_duplicates
 from corral.estimators.validation import warn_user
 from corral.rodeo.model import FittedModel
@@ -74,9 +75,10 @@ def warn_of_undescribed(labels: list[Any]) -> None:
         )
 
 
-def warn_of_single_rows(data: LabelledRows) -> None:
+def warn_of_single_rows(y: NDArray[Any]) -> None:
     """Warn where no class has a second row: without it nothing can be left out to judge by."""
-    if np.bincount(data.codes).max() == 1:
+    classes, counts = np.unique(y, return_counts=True)
+    if classes.size > 1 and counts.max() == 1:
         warn_user(
             "each class has one row, so that nothing can be left out: probabilities, typicality and scores "
             "mean nothing. Collect more rows.",
