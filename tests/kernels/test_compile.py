@@ -232,4 +232,4 @@ def test_a_complete_table_of_numbers_takes_six_loops(monkeypatch: pytest.MonkeyP
     model.predict_proba(X[:5])
     model.explain(X[:5])
     predicting = {"kernel_sums", "walk_squares", "walk_products"}
-    assert called == {"pulled_log_means", "kernel_weights", "loss_by_log_power", *predicting}
+    assert called == {"pulled_log_means", "kernel_weights", "pool_loss", *predicting}

@@ -67,18 +67,29 @@ class KernelRows:
     @cached_property
     def complete(self) -> bool:
         """Whether all variables that take part are numeric, and no row misses one."""
-        transform = self.transform
-        return not transform.categories.columns.size and not np.isnan(self.rows[:, transform.variables]).any()
+        return not self.transform.categories.columns.size and not np.isnan(self._centered_rows).any()
 
     def is_fast(self, x: Floats) -> Bools:
         """Which scaled samples (n_samples,) take the path for complete samples and rows of numbers."""
-        return np.asarray(self.complete & ~np.isnan(x[:, self.transform.variables]).any(axis=1))
+        if not self.complete:
+            return np.zeros(len(x), dtype=bool)
+        missing = np.isnan(x)
+        if not missing.any():  # the usual case, without a copy of the columns
+            return np.ones(len(x), dtype=bool)
+        return np.asarray(~missing[:, self.transform.variables].any(axis=1))
+
+    @cached_property
+    def _centered_rows(self) -> Floats:
+        """(n_rows, n_used) rows less the mean."""
+        return self.transform.centered(self.rows)
 
     @cached_property
     def _centered(self) -> Floats:
-        """(n_rows, n_used) rows less the mean, along a covariance with expectations of missing values."""
-        centered = self.transform.centered(self.rows)
-        return centered if self.transform.is_diagonal else complete(self.transform.precision, centered)
+        """The same, along a covariance with expectations of missing values."""
+        centered = self._centered_rows
+        if self.complete or self.transform.is_diagonal:
+            return centered
+        return complete(self.transform.precision, centered)
 
     @cached_property
     def _coordinates(self) -> Floats:
@@ -198,8 +209,10 @@ class KernelRows:
         """
         units = np.zeros(len(self.rows), dtype=np.int64) if units is None else units
         unit_of_x = np.full(len(x), NO_UNIT) if unit_of_x is None else unit_of_x
-        log_density = np.empty((bandwidths.size, len(x)))
         is_fast = self.is_fast(x)
+        if is_fast.all() and len(x) * len(self.rows) <= _BLOCK_OF_PRODUCTS:
+            return self._fast_log_densities(x, bandwidths, shrinkages, units, unit_of_x)
+        log_density = np.empty((bandwidths.size, len(x)))
         for samples, method, size in (
             (np.flatnonzero(is_fast), self._fast_log_densities, _BLOCK_OF_PRODUCTS),
             (np.flatnonzero(~is_fast), self._log_densities, _BLOCK),
