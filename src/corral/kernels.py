@@ -416,8 +416,10 @@ def kernel_sums(X, n_rows, weights, x, own, half_c, log_sum):
     log_sum : (n_queries,) written as above; about -EXCLUDED where no row is left.
     """
     n_tiles, d, tile = X.shape
-    a, least = np.empty(tile), np.full(x.shape[0], EXCLUDED)
-    log_sum[:] = 0.0  # the sum itself, times exp(least), until the end
+    a, least = np.empty(tile), np.empty(x.shape[0])
+    for q in range(x.shape[0]):
+        least[q] = EXCLUDED
+        log_sum[q] = 0.0  # the sum itself, times exp(least), until the end
     for t in range(n_tiles):
         begin = t * tile
         for q in range(x.shape[0]):
@@ -529,11 +531,15 @@ def pool_loss(log_density, codes, weights, log_prior, factors, proba, gradient, 
     centered : (n_members, n_points, n_classes) written: the sum of the products of two members over points
         and classes is Fisher's information about the logarithms of their factors.
     """
+    # Loops in place of slices, which take long to compile.
     loss = 0.0
-    gradient[:] = 0.0
+    for m in range(factors.shape[0]):
+        gradient[m] = 0.0
     for q in range(codes.shape[0]):
         if weights[q] == 0.0:
-            centered[:, q] = 0.0
+            for m in range(factors.shape[0]):
+                for y in range(proba.shape[0]):
+                    centered[m, q, y] = 0.0
             continue
         highest = -np.inf
         for y in range(proba.shape[0]):
