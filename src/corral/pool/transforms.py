@@ -139,15 +139,10 @@ class ClassTransform:
         return np.ascontiguousarray(scaled[:, self.variables] - self.mean)
 
     def coordinates(self, centered: Floats) -> Floats:
-        """Coordinates (n_rows, n_used) of rows less the mean, each with the same bits whatever other rows.
-
-        BLAS rounds products of few rows in another way than those of many, and typicality compares the score
-        of a row with those of training rows that may equal it.
-        """
+        """Coordinates (n_rows, n_used) of rows less the mean."""
         if self.is_diagonal:
             return centered * self.factor
-        coordinates: Floats = np.vecdot(centered[:, np.newaxis], np.ascontiguousarray(self.factor.T))
-        return coordinates
+        return centered @ self.factor
 
     def missing_exponents(self, z: Floats) -> Floats:
         """Exponents (n_rows, n_used) of coordinates along a diagonal for a row that misses the variable.
