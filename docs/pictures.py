@@ -79,7 +79,7 @@ def photograph(folder: Path) -> list[Path]:
     files = []
     with tempfile.TemporaryDirectory() as scratch, webdriver.Chrome(options, Service(DRIVER)) as browser:
         page = Path(scratch) / "report.html"
-        write_report(page, classifier, X_test, y_test, held_out=held_out, source="groups.csv")
+        write_report(classifier, X_test, y_test, page, held_out=held_out, source="groups.csv")
         browser.get(page.as_uri())
         browser.implicitly_wait(30)  # seconds, until the script has drawn what is looked for
         browser.find_element(By.CSS_SELECTOR, "#rows [type=checkbox]").click()  # wrong ones only

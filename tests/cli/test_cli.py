@@ -545,7 +545,7 @@ def stand_ins(monkeypatch):
     """The report and the plot, which have tests of their own: what they are asked for."""
     asked = []
 
-    def write_report(path, estimator, X, y=None, **options):
+    def write_report(estimator, X, y, path, **options):
         asked.append((path, estimator, X, y, options))
         path.write_text('<meta name="generator" content="corral">')
         return path

@@ -202,7 +202,7 @@ def test_displays_of_levels_and_gaps(table):
 
 def page_of(tmp_path, *arguments, **options):
     """The page and its numbers, which must be numbers."""
-    text = write_report(tmp_path / "page.html", *arguments, **options).read_text(encoding="utf-8")
+    text = write_report(*arguments, path=tmp_path / "page.html", **options).read_text(encoding="utf-8")
     data = data_of(text)
     shown = re.sub(r"<(script|style).*?</\1>", "", text, flags=re.S)
     assert not re.search(r"\bnan\b", shown, re.IGNORECASE)

@@ -161,7 +161,7 @@ FUNCTIONS = {
     "corral.load_model": "path",
     "corral.save_model": "estimator, path",
     "corral.write_report": """
-        path, estimator, X, y=None, *, held_out=None, sample_sizes=None, title=None, source=None,
+        estimator, X, y=None, path=None, *, held_out=None, sample_sizes=None, title=None, source=None,
         max_samples=2000, random_state=0
     """,
     "corral.datasets.load_anuran": "*, species='paper', data_home=None, return_X_y=False",

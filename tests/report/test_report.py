@@ -61,7 +61,7 @@ def classifier(rows):
 
 
 def page_of(*arguments, folder, max_samples=20, **options):
-    path = write_report(folder / "page.html", *arguments, max_samples=max_samples, **options)
+    path = write_report(*arguments, path=folder / "page.html", max_samples=max_samples, **options)
     return path.read_text(encoding="utf-8")
 
 
@@ -535,7 +535,7 @@ def test_below_a_megabyte_for_ten_classes_of_64_variables_and_2000_rows(tmp_path
     again = np.arange(2000) % len(y)
     X, y = X[again], y[again]
     fitted = quick().fit(X[:100], y[:100])
-    path = write_report(tmp_path / "page.html", fitted, X, y, max_samples=2000)
+    path = write_report(fitted, X, y, tmp_path / "page.html", max_samples=2000)
     data = data_of(path.read_text(encoding="utf-8"))
     assert len(data["curves"]) == 64
     assert len(data["rows"]) == 2000
@@ -588,7 +588,7 @@ def test_many_classes_are_thinned_out(tmp_path):
     random = np.random.default_rng(0)
     y = np.repeat(np.arange(42), 2)
     X = random.normal(size=(42, 100))[y] + random.normal(size=(84, 100))
-    path = write_report(tmp_path / "page.html", quick().fit(X, y), X, y)
+    path = write_report(quick().fit(X, y), X, y, tmp_path / "page.html")
     data = data_of(path.read_text(encoding="utf-8"))
     assert len(data["variables"]) == 95  # 42 times 95 cells of the map are fewer than 4,000
     assert path.stat().st_size < 1_000_000
@@ -660,7 +660,7 @@ def test_any_text_may_be_a_name(tmp_path_factory, usual_tags, names, labels, tit
 
 
 def test_a_page_to_show_in_a_notebook(rows, classifier, tmp_path):
-    shown = write_report(None, classifier, *rows, title=HOSTILE, max_samples=20)
+    shown = write_report(classifier, *rows, title=HOSTILE, max_samples=20)
     assert shown.html == page_of(classifier, *rows, title=HOSTILE, folder=tmp_path)
     frame = Outline(shown._repr_html_())
     assert frame.tags == ["iframe"]
@@ -676,7 +676,7 @@ def refused(error, path, *arguments, **options):
     """The sentence; the file is as it was, and no other is left."""
     before = {file: file.read_bytes() for file in path.parent.glob("*")}
     with pytest.raises(error) as caught:
-        write_report(path, *arguments, **options)
+        write_report(*arguments, path=path, **options)
     assert {file: file.read_bytes() for file in path.parent.glob("*")} == before
     return str(caught.value)
 
@@ -688,6 +688,13 @@ def test_refuses_in_one_sentence(rows, classifier, tmp_path):
     other = HeldOut(np.array(["a", "b"]), np.array(["a"]), np.array([[1.0, 0.0]]))
     of_rows = HeldOut.of_folds(quick(), X, y, cv=2)
     assert refused(TypeError, page, RodeoDensity().fit(X), X).endswith("not of a RodeoDensity.")
+    assert refused(TypeError, page, "page.html", X).endswith(
+        "a str; call write_report(estimator, X, y, path)."
+    )
+    said = refused(TypeError, page, classifier, X, "page.html")
+    assert (
+        said == "y must hold the classes of the rows, got 'page.html'; the file is named by path='page.html'."
+    )
     assert "is not fitted" in refused(NotFittedError, page, RodeoClassifier(), X)
     for arguments, options, said in (
         ((X, y[:5]), {}, "y must hold a label for each of the 120 rows of X, got 5."),

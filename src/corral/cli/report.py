@@ -110,9 +110,9 @@ def report(
         with out.progress("Write the report"):
             shown: Any = {"held_out": held_out, "sample_sizes": sizes, "source": file.name}
             if page != STANDARD_STREAM:
-                write_report(page, fitted, X, y, **shown, random_state=seed)
+                write_report(fitted, X, y, page, **shown, random_state=seed)
             else:
-                whole = write_report(None, fitted, X, y, **shown, random_state=seed)
+                whole = write_report(fitted, X, y, **shown, random_state=seed)
                 typer.echo(whole.html.encode("utf-8"), nl=False)
                 return
     out.answer(
