@@ -51,7 +51,7 @@ def displays() -> Iterator[tuple[str, Any]]:
     yield "path", RodeoPathDisplay.from_estimator(local, X_test, sample=0, label=1)
     X, y = make_shifted_groups(150, groups=(1, 2), random_state=0)
     sizes = estimate_sample_sizes(
-        X, y, tolerance=0.45, initial_size=30, test_size=50, step=30, random_state=0
+        X, y, method="bound", tolerance=0.45, initial_size=30, test_size=50, step=30, random_state=0
     )
     yield "sample_sizes", SampleSizeDisplay.from_result(sizes)
 

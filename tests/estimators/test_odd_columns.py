@@ -142,7 +142,7 @@ def _everything_about(table, y):
         table[[name]] if hasattr(table, "iloc") else table.select([name]) for name in ("length", "mass")
     )
     bound = estimate_sample_sizes(
-        length, y, tolerance=5.0, initial_size=5, test_size=5, step=5, random_state=0
+        length, y, method="bound", tolerance=5.0, initial_size=5, test_size=5, step=5, random_state=0
     )
     with pytest.raises(ValueError, match="Column 'mass' has gaps"):
         LSPClassifier().fit(mass, y)

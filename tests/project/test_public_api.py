@@ -91,7 +91,7 @@ CLASSES = {
     """,
     "corral.RodeoClassifier": f"""
         bandwidth='local', features='all', update='simultaneous', scale='range', beta=0.9, c0=1.0,
-        cutpoint=-1.0, min_effect=0.15, priors='uniform', min_bandwidth='auto',
+        cutpoint=-1.0, min_effect=0.15, priors='uniform', class_weight=None, min_bandwidth='auto',
         categorical_features='from_dtype', n_jobs=None, verbose=0, random_state=None,
         bandwidth_path(X, label), bandwidths_, initial_bandwidth_, local_bandwidths(X),
         partial_fit(X, y, classes=None, sample_weight=None, groups=None), relevant_, row_names_column_,
@@ -99,8 +99,8 @@ CLASSES = {
         {CLASSIFIER}
     """,
     "corral.CorralClassifier": f"""
-        priors='empirical', min_effect=0.15, categorical_features='from_dtype', max_rows=3000, n_jobs=None,
-        verbose=0, random_state=None,
+        priors='empirical', class_weight=None, min_effect=0.15, categorical_features='from_dtype',
+        max_rows=3000, n_jobs=None, verbose=0, random_state=None,
         partial_fit(X, y, classes=None, sample_weight=None, groups=None), row_names_column_, row_names_in_,
         {CLASSIFIER}, {POOL}
     """,
@@ -135,7 +135,7 @@ CLASSES = {
         accuracy, caveats, epsilon, history, sizes
     """,
     "corral.dask.DaskCorralClassifier": f"""
-        client=None, block_rows=100000, max_rows=3000, priors='empirical', min_effect=0.15,
+        client=None, block_rows=100000, max_rows=3000, priors='empirical', class_weight=None, min_effect=0.15,
         categorical_features='from_dtype', n_jobs=None, verbose=0, random_state=None,
         client_, to_local(),
         {CLASSIFIER}, {POOL}
@@ -153,7 +153,7 @@ FUNCTIONS = {
     "corral.check_table": "frame, target=None, *, ids=(), group=None, categorical=()",
     "corral.describe": "estimator",
     "corral.estimate_sample_sizes": """
-        X, y, *, method='bound', goal=None, groups=None, tolerance=None, initial_size=None,
+        X, y, *, method='curve', goal=None, groups=None, tolerance=None, initial_size=None,
         test_size=None, step=None, estimator=None, allocation=None, empty=None, max_steps=None,
         random_state=None
     """,
@@ -186,7 +186,9 @@ def examples():
     """An object of each class."""
     pool = corral.CorralClassifier(random_state=0).fit(FRAME, Y)
     rodeo = corral.RodeoClassifier().fit(FRAME, Y)
-    sizes = corral.estimate_sample_sizes(X[:, :3], Y, tolerance=1.0, initial_size=8, test_size=5, step=3)
+    sizes = corral.estimate_sample_sizes(
+        X[:, :3], Y, method="bound", tolerance=1.0, initial_size=8, test_size=5, step=3
+    )
     return {
         "corral.Assessment": pool.assess(FRAME),
         "corral.BandwidthDisplay": corral.BandwidthDisplay.from_estimator(rodeo, FRAME[:1]),

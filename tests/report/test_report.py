@@ -405,7 +405,9 @@ def test_levels_that_only_a_held_out_row_has(rows, tmp_path):
 
 def test_sample_sizes(rows, classifier, tmp_path):
     X, y = rows
-    found = estimate_sample_sizes(X, y, tolerance=1e-3, initial_size=8, test_size=5, step=9, random_state=0)
+    found = estimate_sample_sizes(
+        X, y, method="bound", tolerance=1e-3, initial_size=8, test_size=5, step=9, random_state=0
+    )
     page = page_of(classifier, X, sample_sizes=found, folder=tmp_path)
     shown = data_of(page)["sampleSizes"]
     assert [step["total"] for step in shown["steps"]] == [int(step.sizes.sum()) for step in found.steps]

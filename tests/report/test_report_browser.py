@@ -86,7 +86,9 @@ def pages(model, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     fitted, X, y = model
     held_out = HeldOut(fitted.classes_, y, fitted.predict_proba(X))
-    sizes = estimate_sample_sizes(X, y, tolerance=0.1, initial_size=6, test_size=4, step=8, random_state=0)
+    sizes = estimate_sample_sizes(
+        X, y, method="bound", tolerance=0.1, initial_size=6, test_size=4, step=8, random_state=0
+    )
     write_report(
         fitted, X, y, folder / "usual.html", held_out=held_out, sample_sizes=sizes, source="groups.csv"
     )

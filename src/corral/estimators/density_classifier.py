@@ -407,11 +407,14 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
 
     @property
     def feature_importances_(self) -> Floats:
-        """Mean evidence of each variable for the classes at their own rows, as in `describe`; at least 0."""
+        """Share of each variable in the mean evidence for the classes at their own rows; they sum to 1.
+
+        The evidence is that of `describe`, and a negative mean counts as 0. All are 0 if no mean is positive.
+        """
         check_is_fitted(self)
         evidence = evidence_of_classes(self.model_, self._computation())
-        importances: Floats = np.maximum(evidence[self.class_count_ > 0.0].mean(axis=0), 0.0)
-        return importances
+        means: Floats = np.maximum(evidence[self.class_count_ > 0.0].mean(axis=0), 0.0)
+        return means / means.sum() if means.any() else means
 
     def selection_frequency(
         self, n_resamples: int = 20, random_state: int | np.random.RandomState | None = None
@@ -458,7 +461,7 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
 
     @property
     def class_prior_(self) -> Floats:
-        """Probability of each class before a sample is seen."""
+        """Probability of each class before a sample is seen: its prior, times its class weight."""
         return self.model_.prior
 
     @property

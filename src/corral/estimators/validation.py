@@ -191,28 +191,6 @@ def check_two_classes(classes: NDArray[Any]) -> None:
         raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}.")
 
 
-def check_priors(priors: Any, counts: Floats) -> Floats:
-    """Return the probability of each class, whose rows are counted."""
-    if isinstance(priors, str):
-        check_choice("priors", priors, ("uniform", "empirical"))
-        return np.full(counts.size, 1.0 / counts.size) if priors == "uniform" else counts / counts.sum()
-    try:
-        given: Floats = np.asarray(priors, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"priors must be 'uniform', 'empirical' or numbers, got {priors!r}.") from None
-    if given.shape != counts.shape:
-        raise ValueError(f"priors must hold a number for each of the {counts.size} classes, got {priors!r}.")
-    if not np.all(given >= 0.0) or abs(given.sum() - 1.0) > 1e-8:
-        raise ValueError(f"priors must not be negative and must sum to 1, got {priors!r}.")
-    shares: Floats = given / given.sum()
-    return shares
-
-
-def is_empirical(priors: Any) -> bool:
-    """Whether priors are the shares of training rows."""
-    return isinstance(priors, str) and priors == "empirical"
-
-
 def check_groups(groups: ArrayLike | None, n: int) -> Integers | None:
     """Number groups (n_rows,) of rows, which are left out together."""
     if groups is None:
