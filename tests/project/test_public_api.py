@@ -24,8 +24,9 @@ from corral.datasets import make_shifted_groups
 # An attribute with the name of a parameter is not repeated.
 
 CLASSIFIER = """
-    assess(X), class_count_, class_prior_, classes_, decide(X, costs, reject_cost=None), describe(),
-    encoding_, explain(X, *, against=None, n_rows=5), feature_importances_, feature_names_in_,
+    assess(X, coverage=0.9), class_count_, class_prior_, classes_, decide(X, costs, reject_cost=None),
+    decision_function(X), describe(), encoding_, explain(X, *, against=None, n_rows=5),
+    feature_importances_, feature_names_in_,
     fit(X, y, sample_weight=None, groups=None), is_novel(X, level=0.01), log_density(X), model_, n_copies_,
     n_features_in_, predict(X), predict_joint_log_proba(X), predict_log_proba(X), predict_proba(X),
     predict_set(X, coverage=0.9), selection_frequency(n_resamples=20, random_state=None), typicality(X)
@@ -37,7 +38,10 @@ POOL = """
 """
 
 CLASSES = {
-    "corral.Assessment": "proba, scores, typicality, novelty, is_novel",
+    "corral.Assessment": """
+        classes, proba, scores, typicality, novelty, is_novel, sets, coverage, index,
+        label, to_frame()
+    """,
     "corral.BandwidthDisplay": """
         bandwidths, titles, feature_names, initial_bandwidths=None, relevant=None, units='scaled units',
         axes_, figure_, from_estimator(estimator, X, y=None, *, axes=None), plot(axes=None)
@@ -53,8 +57,10 @@ CLASSES = {
         label, rival, probability, feature_names, values, bandwidths, base, evidence, evidence_error,
         conditional, rows, shares, effective_rows, group_share, row_names, nearest, typicality, novel,
         unlikeness, stands_for, training_range,
-        caution(sample), log_odds, novelty(sample, description=None), renumbered(positions),
-        sentences(sample, called=None, description=None), support_to_frame(), to_frame(), unlike(sample)
+        caution(sample), log_odds, novelty(sample, description=None),
+        plot(sample=0, *, max_variables=12, axes=None), renumbered(positions),
+        sentences(sample, called=None, description=None), support_to_frame(), to_frame(), to_shap(label=None),
+        unlike(sample)
     """,
     "corral.ExplanationDisplay": """
         label, rival, probability, feature_names, values, evidence, rows, shares, base=0.0,

@@ -209,14 +209,14 @@ def _answers(
     """
     import pandas as pd
 
+    from corral.estimators.assessment import probability_columns
     from corral.estimators.decisions import least_costly
     from corral.estimators.evaluated_rows import evaluate_rows
 
     rows = evaluate_rows(fitted, X) if judges or coverage is not None else None
     proba = fitted.predict_proba(X) if rows is None else rows.proba
     classes = fitted.classes_
-    answers = {"label": classes[proba.argmax(axis=1)]}
-    answers |= {f"p_{label}": column for label, column in zip(classes.tolist(), proba.T, strict=True)}
+    answers = probability_columns(classes, proba)
     if rows is not None and judges:
         assessment = rows.assessment()
         answers |= {"typicality": assessment.typicality.max(axis=1), "novel": assessment.is_novel}

@@ -139,3 +139,16 @@ def rows_to_look_at(n_found: int, n_rows: int, counts: Mapping[str, int], *, sev
     more = ", some for more than one reason" if several else ""
     named = ", ".join(f"{n} {name}" for name, n in counts.items())
     return f"{n_found} of {counted(n_rows, 'row')} on this page{more}: {named}."
+
+
+def assessed_row(
+    called: str, label: Any, probability: float, typicality: float, novel: bool, labels: Sequence[Any]
+) -> str:
+    """Say which label a row gets, how typical it is, whether it is novel, and which labels it may have."""
+    place = f"typicality {typicality:.2f}{', novel' * novel}"
+    return f"row {called}: {label} ({probability:.2f}), {place}, set: {set_text(labels)}"
+
+
+def set_text(labels: Sequence[Any]) -> str:
+    """Write the labels of a prediction set, as in "ant, bee"; "empty" if there are none."""
+    return ", ".join(map(str, labels)) or "empty"
