@@ -426,6 +426,29 @@ def test_predict_without_typicality(folder, frame, tmp_path):
     assert found["label"].tolist() == load_model(model).predict(frame[NAMES]).tolist()
 
 
+@pytest.mark.parametrize("out", ["o.csv", "o.parquet", "o.xlsx"])
+def test_predict_keeps_the_columns_of_the_table(out, folder, frame, tmp_path, monkeypatch):
+    monkeypatch.setattr("corral.cli.tables.CHUNK", 7)
+    given = frame.assign(year=2007, when="NA").astype({"höhe": object})
+    given["höhe"] = np.arange(len(given))  # whole numbers, one of which is missing in a chunk
+    text = given.to_csv(index=False).replace(",8,ant", ",,ant")
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    run("predict", folder / "m.corral", tmp_path / "t.csv", "--keep", "--out", tmp_path / out)
+    if out == "o.csv":
+        lines = (tmp_path / out).read_text(encoding="utf-8").splitlines()
+        assert [line.rsplit(",", 6)[0] for line in lines] == text.splitlines()  # as they are
+        assert lines[0].endswith(",when,label,p_ant,p_bee,p_cat,typicality,novel")
+        return
+    found = (
+        pd.read_parquet(tmp_path / out)
+        if out == "o.parquet"
+        else pd.read_excel(tmp_path / out, engine="calamine")
+    )
+    assert list(found.columns[: len(given.columns)]) == list(given.columns)
+    assert_allclose(found["length"], given["length"], rtol=1e-14)
+    assert found["höhe"].isna().sum() == 1
+
+
 def test_predict_needs_only_the_variables_in_any_order(folder, frame, tmp_path):
     frame[["id", *NAMES[::-1]]].replace({"id": {"0001": "NA"}}).to_csv(tmp_path / "t.csv", index=False)
     run("predict", folder / "m.corral", tmp_path / "t.csv", "--id", "id", "--out", tmp_path / "o.csv", "-q")
