@@ -111,7 +111,10 @@ def test_fit_searches_by_default_and_shows_variables_of_each_class(folder, tmp_p
     assert found.markers.any(axis=1).all()
     for a in range(3):
         assert found.phrase(a, found.order[a, 0]) in unwrapped(shown)  # [brackets] are no markup
-    assert all(name in unwrapped(shown) for name in loaded.model_.pool.shares())
+    # Which densities are pooled is for those who ask what is in a model.
+    assert "densities that are pooled" not in shown
+    told = unwrapped(run("info", tmp_path / "m.corral").stdout)
+    assert all(name in told for name in loaded.model_.pool.shares())
 
 
 def unwrapped(shown):
@@ -788,6 +791,7 @@ def test_demo_goes_the_whole_way(tmp_path, monkeypatch):
     assert "r0000 (row 0) is " in shown
     assert "Row 0 is Adelie with probability " in shown
     assert "levels: island (3), sex (2)" in shown
+    assert "year" not in load_model(tmp_path / "d" / "penguins.corral").feature_names_in_
     reports = [str(tmp_path / "d" / name) for name in ("groups.html", "penguins.html")]
     assert shown.endswith(f"Open the reports in a browser: {' and '.join(reports)}\n")
     patterns = ("{}.csv", "new_{}.csv", "{}.corral", "{}_labels.csv", "{}_why.png", "{}.html")

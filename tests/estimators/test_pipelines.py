@@ -114,7 +114,7 @@ def test_names_of_columns_without_those_of_transformers(table):
     X, y = table
     names = describe(make_pipeline(encoded(), quick()).fit(X, y)).feature_names
     assert names[:3] == NUMBERS
-    assert names[3] == "text__colour_blue"
+    assert names[3] == "colour_blue"
     both = make_column_transformer((StandardScaler(), NUMBERS), (MinMaxScaler(), ["length"]))
     names = describe(make_pipeline(both, quick()).fit(X, y)).feature_names
     assert names[0] == "standardscaler__length"  # since it would not be the only one

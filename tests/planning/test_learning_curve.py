@@ -337,7 +337,7 @@ def test_a_result_in_words_and_as_a_table(curve):
 @pytest.mark.parametrize(
     ("goal", "words"),
     [
-        (0.5, "the rows there are probably suffice"),
+        (0.5, "the current rows are probably enough"),
         (0.85, "about 200 rows in all ('a' 100, 'b' 100), 100 more than now, 90% interval 200 to 200"),
         (0.899, "more than 10000 rows, if any number will do"),
         (0.95, "probably no number of rows will do; the chance that some number does is 0%"),

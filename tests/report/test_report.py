@@ -472,6 +472,9 @@ def test_summary_and_parameters_are_in_words(rows, tmp_path):
     for name, value in fitted.get_params().items():
         assert name in text
         assert repr(value) in text
+    words = " ".join(text.split())
+    assert "random_state3given" in words
+    assert "n_jobsNonedefault" in words
     assert "numpy " + np.__version__ in text
 
 

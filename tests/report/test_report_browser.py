@@ -308,7 +308,7 @@ def test_rows_equal_explain(usual, model):
     resting = next(i for i in range(len(X)) if explanation.caution(i))
     for i in (0, 17, 41, 79, resting):
         pick(usual, X.index[i])
-        assert one(usual, "#row h3").text == f"Row {X.index[i]}: {explanation.label[i]}"
+        assert one(usual, "#row h3").text == f"Row {X.index[i]}, labelled {explanation.label[i]}"
         verdict = explanation.sentences(i, f"Row {X.index[i]}")["label"]
         right = explanation.label[i] == y[i]
         judgement = "Right." if right else f"Wrong: {misreading(y[i], explanation.label[i])}"
@@ -608,9 +608,9 @@ def test_tables_filter_and_show_all(usual, model):
 def test_a_row_is_picked_by_mouse_and_by_keys(usual):
     click(usual, "#list option:nth-child(3)")
     third, fourth = (named(option) for option in listed(usual)[2:4])
-    assert one(usual, "#row h3").text.startswith(f"Row {third}:")
+    assert one(usual, "#row h3").text.startswith(f"Row {third},")
     one(usual, "#list").send_keys(Keys.ARROW_DOWN)
-    assert one(usual, "#row h3").text.startswith(f"Row {fourth}:")
+    assert one(usual, "#row h3").text.startswith(f"Row {fourth},")
 
 
 def test_rows_are_filtered_by_class_mistakes_and_text(usual, model):
@@ -684,7 +684,7 @@ def test_rows_that_deserve_a_look_are_linked(browser, model, far):
     click(browser, "#filter-novel")
     for _ in range(2):  # by its address, and again though that stays the same
         click(browser, "#look tbody tr:nth-child(2) a")
-        until(browser, lambda: one(browser, "#row h3").text.startswith(f"Row {lines[1][0]}:"))
+        until(browser, lambda: one(browser, "#row h3").text.startswith(f"Row {lines[1][0]},"))
         assert browser.switch_to.active_element.get_attribute("id") == "list"
         Select(one(browser, "#list")).select_by_index(5)
 
@@ -728,7 +728,7 @@ def test_rows_with_names_are_called_by_them(browser, model, tmp_path):
     fitted = quick().fit(named, y)
     drawn(browser, write_report(fitted, named, y, tmp_path / "r.html").as_uri())
     pick(browser, "P003")
-    assert one(browser, "#row h3").text == f"patient P003: {fitted.predict(named)[3]}"
+    assert one(browser, "#row h3").text == f"patient P003, labelled {fitted.predict(named)[3]}"
     support = [line[0] for line in row_table(browser, "Nearest training rows")]
     assert support == ["this row", *fitted.explain(named.iloc[[3]]).row_names[0]]
     typical = cells(browser, ".class-page:not([hidden]) .values")

@@ -11,6 +11,7 @@ from corral.cli import options
 from corral.cli.app import program
 from corral.cli.sample_size import bounded_sizes, refuse_two_questions
 from corral.cli.shared import STANDARD_STREAM, check_different, load_classifier, naming_column, note, threads
+from corral.sentences.numbers import counted
 
 if TYPE_CHECKING:
     from corral.evaluation.held_out import HeldOut
@@ -118,7 +119,7 @@ def report(
     out.answer(
         {"rows": len(X), "held_out": 0 if held_out is None else len(held_out.truth), "report": page},
         [],
-        [f"The report on {len(X)} rows is in {page}"],
+        [f"The report on {counted(len(X), 'row')} is in {page}"],
     )
 
 

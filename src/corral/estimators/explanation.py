@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from corral.array_types import Bools, Floats, Integers
 from corral.estimators.html import html_lines, html_table
+from corral.sentences.numbers import counted
 from corral.sentences.rows import (
     label_of_row,
     novelty,
@@ -379,7 +380,7 @@ class Explanation:
 
     def _more(self, shown: int) -> list[str]:
         """Say how many samples are not shown."""
-        return [f"... and {len(self) - shown} more samples"] if shown < len(self) else []
+        return [f"... and {counted(len(self) - shown, 'more sample')}"] if shown < len(self) else []
 
     def _classes(self, i: int) -> list[str]:
         """Label and rival of a sample, with their probabilities."""

@@ -108,7 +108,8 @@ def _is_integer(value: Any) -> bool:
 def feature_names(estimator: Any) -> list[str]:
     """Names of the variables a fitted estimator has seen, or x0, x1, ... if they had none.
 
-    The last step of a pipeline has `variable_names_`, those of the steps before it.
+    `variable_names_` are names of columns that are not text and, of the last step of a pipeline, those of the
+    steps before it.
     """
     for attribute in ("variable_names_", "feature_names_in_"):
         if hasattr(estimator, attribute):
@@ -118,7 +119,14 @@ def feature_names(estimator: Any) -> list[str]:
 
 def take_names_from(fitted: Any, estimator: Any) -> None:
     """Tell an estimator what a fitted one knows of the names of columns and rows, and of levels."""
-    known = ("n_features_in_", "feature_names_in_", "encoding_", "row_names_in_", "row_names_column_")
+    known = (
+        "n_features_in_",
+        "feature_names_in_",
+        "variable_names_",
+        "encoding_",
+        "row_names_in_",
+        "row_names_column_",
+    )
     for name in known:
         if hasattr(fitted, name):
             setattr(estimator, name, getattr(fitted, name))

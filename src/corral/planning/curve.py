@@ -258,7 +258,7 @@ class LearningCurve:
 
     def _need_in_words(self, need: Needed) -> str:
         if need.rows.value <= self.n_rows:
-            return "the rows there are probably suffice"
+            return "the current rows are probably enough"
         if math.isinf(need.rows.value):
             chance = f"the chance that some number does is {need.probability:.0%}"
             return f"probably no number of rows will do; {chance}"
