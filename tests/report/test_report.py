@@ -341,7 +341,10 @@ def test_intervals_are_for_new_groups_if_rows_have_groups(rows, classifier, tmp_
         assert f"{low:.3f} to {high:.3f}</td>" in page
     text = Outline(page).text
     assert "none, of one group" in text
-    assert "The recall known least is that of one: there is no interval, by 40 rows of one group." in text
+    assert (
+        "The recall of one is the least certain: its 40 rows are of one group, so there is no interval."
+        in text
+    )
     assert "Intervals are for rows of new groups" in text
     of_any = page_of(classifier, X, y, held_out=replace(held_out, claim="given"), folder=tmp_path)
     assert "it is not known whether these groups took part in fitting" in Outline(of_any).text
@@ -367,7 +370,7 @@ def test_what_next_of_a_table_with_noise_groups_and_copies(tmp_path):
     assert f"{said}: noise. Evidence depends on the other values of a row, so that it may" in text
     assert "The training rows are of 23 groups" in text
     assert "is a copy of another" not in text
-    assert "The recall known least is that of b: " in text
+    assert "The recall of b is the least certain: " in text
 
 
 @pytest.mark.parametrize("n_right", [2, 3])

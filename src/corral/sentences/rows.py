@@ -67,8 +67,8 @@ def place(nearest: Any, typicality: float, novel: str) -> str:
     if novel:
         return f"It is novel: {novel}. The label means little."
     return (
-        f"Of the training rows of {nearest}, the class nearest to it, "
-        f"{typicality:.{int(typicality < 0.1)}%} are at most as typical."
+        f"It is at least as typical of {nearest}, the class nearest to it, as "
+        f"{typicality:.{int(typicality < 0.1)}%} of its training rows."
     )
 
 
@@ -87,7 +87,8 @@ def reasons(
     return " ".join(
         f"In favour of {name}: "
         + ", ".join(
-            f"{named_value(names[j], values[j])} ({times(evidence[j])})" for j in side[:_MOST_REASONS]
+            f"{named_value(names[j], values[j])} (makes it {times(evidence[j])} as likely)"
+            for j in side[:_MOST_REASONS]
         )
         + "."
         if side
@@ -121,7 +122,7 @@ def _more_likely(log_odds: float, label: Any, rival: Any) -> str:
 
 def support(label: Any, effective_rows: float) -> str:
     """Say how many training rows carry the density of the label at a row."""
-    return f"The density of {label} here is carried as if by {counted(round(effective_rows), 'row')}."
+    return f"The label {label} rests on about {counted(round(effective_rows), 'training row')}."
 
 
 def rests_on_row(name: str, share: float) -> str:
