@@ -59,6 +59,19 @@ def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
+@pytest.mark.parametrize("estimator", [RodeoClassifier(bandwidth="class"), CorralClassifier(random_state=0)])
+def test_decision_function(estimator, data):
+    X, y = data
+    model = clone(estimator).fit(X, y)
+    assert_array_equal(model.decision_function(X), model.predict_log_proba(X))
+    two = y != 5
+    model = clone(estimator).fit(X[two], y[two])
+    proba = model.predict_proba(X)
+    scores = model.decision_function(X)
+    assert_allclose(scores, np.log(proba[:, 1] / proba[:, 0]), rtol=1e-6, atol=1e-9)
+    assert_array_equal(np.where(scores > 0.0, 2, 1), model.predict(X))
+
+
 def test_class_weights_decide_where_densities_do_not():
     check_class_weight_classifiers("RodeoClassifier", RodeoClassifier())
 

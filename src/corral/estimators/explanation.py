@@ -324,12 +324,10 @@ class Explanation:
             With `values` (the evidence), `base_values`, `data` and `feature_names`. Values and base add up to
             the log odds.
 
-        Examples
-        --------
-        >>> import shap  # doctest: +SKIP
-        >>> explanation = classifier.explain(X_new, against="Adelie")  # doctest: +SKIP
-        >>> shap.plots.waterfall(explanation.to_shap()[0])  # doctest: +SKIP
-        >>> shap.plots.beeswarm(explanation.to_shap("Adelie"))  # doctest: +SKIP
+        Notes
+        -----
+        ``shap.plots.waterfall(explanation.to_shap()[0])`` draws one sample, and
+        ``shap.plots.beeswarm(classifier.explain(X, against="ant").to_shap("ant"))`` many.
         """
         try:
             import shap
