@@ -51,7 +51,7 @@ def displays() -> Iterator[tuple[str, Any]]:
     yield "path", RodeoPathDisplay.from_estimator(local, X_test, sample=0, label=1)
     X, y = make_shifted_groups(150, groups=(1, 2), random_state=0)
     sizes = estimate_sample_sizes(
-        X, y, tolerance=0.45, initial_size=30, test_size=50, step=30, random_state=0
+        X, y, method="bound", tolerance=0.45, initial_size=30, test_size=50, step=30, random_state=0
     )
     yield "sample_sizes", SampleSizeDisplay.from_result(sizes)
 
@@ -79,7 +79,7 @@ def photograph(folder: Path) -> list[Path]:
     files = []
     with tempfile.TemporaryDirectory() as scratch, webdriver.Chrome(options, Service(DRIVER)) as browser:
         page = Path(scratch) / "report.html"
-        write_report(page, classifier, X_test, y_test, held_out=held_out, source="groups.csv")
+        write_report(classifier, X_test, y_test, page, held_out=held_out, source="groups.csv")
         browser.get(page.as_uri())
         browser.implicitly_wait(30)  # seconds, until the script has drawn what is looked for
         browser.find_element(By.CSS_SELECTOR, "#rows [type=checkbox]").click()  # wrong ones only

@@ -9,9 +9,9 @@ from .display import (
     RodeoPathDisplay,
     SampleSizeDisplay,
 )
+from .estimators.assessment import Assessment
 from .estimators.corral_classifier import CorralClassifier
 from .estimators.description import Description
-from .estimators.evaluated_rows import Assessment
 from .estimators.explanation import Explanation
 from .estimators.lspc import LSPClassifier
 from .estimators.marker_selector import MarkerSelector

@@ -111,7 +111,10 @@ def test_fit_searches_by_default_and_shows_variables_of_each_class(folder, tmp_p
     assert found.markers.any(axis=1).all()
     for a in range(3):
         assert found.phrase(a, found.order[a, 0]) in unwrapped(shown)  # [brackets] are no markup
-    assert all(name in unwrapped(shown) for name in loaded.model_.pool.shares())
+    # Which densities are pooled is for those who ask what is in a model.
+    assert "densities that are pooled" not in shown
+    told = unwrapped(run("info", tmp_path / "m.corral").stdout)
+    assert all(name in told for name in loaded.model_.pool.shares())
 
 
 def unwrapped(shown):
@@ -426,6 +429,29 @@ def test_predict_without_typicality(folder, frame, tmp_path):
     assert found["label"].tolist() == load_model(model).predict(frame[NAMES]).tolist()
 
 
+@pytest.mark.parametrize("out", ["o.csv", "o.parquet", "o.xlsx"])
+def test_predict_keeps_the_columns_of_the_table(out, folder, frame, tmp_path, monkeypatch):
+    monkeypatch.setattr("corral.cli.tables.CHUNK", 7)
+    given = frame.assign(year=2007, when="NA").astype({"höhe": object})
+    given["höhe"] = np.arange(len(given))  # whole numbers, one of which is missing in a chunk
+    text = given.to_csv(index=False).replace(",8,ant", ",,ant")
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    run("predict", folder / "m.corral", tmp_path / "t.csv", "--keep", "--out", tmp_path / out)
+    if out == "o.csv":
+        lines = (tmp_path / out).read_text(encoding="utf-8").splitlines()
+        assert [line.rsplit(",", 6)[0] for line in lines] == text.splitlines()  # as they are
+        assert lines[0].endswith(",when,label,p_ant,p_bee,p_cat,typicality,novel")
+        return
+    found = (
+        pd.read_parquet(tmp_path / out)
+        if out == "o.parquet"
+        else pd.read_excel(tmp_path / out, engine="calamine")
+    )
+    assert list(found.columns[: len(given.columns)]) == list(given.columns)
+    assert_allclose(found["length"], given["length"], rtol=1e-14)
+    assert found["höhe"].isna().sum() == 1
+
+
 def test_predict_needs_only_the_variables_in_any_order(folder, frame, tmp_path):
     frame[["id", *NAMES[::-1]]].replace({"id": {"0001": "NA"}}).to_csv(tmp_path / "t.csv", index=False)
     run("predict", folder / "m.corral", tmp_path / "t.csv", "--id", "id", "--out", tmp_path / "o.csv", "-q")
@@ -481,7 +507,7 @@ def test_other_classifiers_are_asked_as_well(folder, frame, tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "said"),
     [
-        ("true,ant,bee\nant,0,1\nbee,1,0\n", (), "must name each class once, but names 'cat' 0 times"),
+        ("true,ant,bee\nant,0,1\nbee,1,0\n", (), "must name each class once, but 'cat' is missing"),
         ("true,ant,bee,dog\nant,0,1,1\ndog,1,1,0\n", (), "must name classes, but 'dog' is not one of"),
         ("true,ant,bee,cat\nant,0,x,1\nbee,1,0,1\ncat,1,1,0\n", (), "costs must be numbers, got"),
         ("true,ant,bee,cat\nant,0,1,1\n", ("--set", 1.5), "--set must be a number between 0 and 1"),
@@ -545,7 +571,7 @@ def stand_ins(monkeypatch):
     """The report and the plot, which have tests of their own: what they are asked for."""
     asked = []
 
-    def write_report(path, estimator, X, y=None, **options):
+    def write_report(estimator, X, y, path, **options):
         asked.append((path, estimator, X, y, options))
         path.write_text('<meta name="generator" content="corral">')
         return path
@@ -765,6 +791,7 @@ def test_demo_goes_the_whole_way(tmp_path, monkeypatch):
     assert "r0000 (row 0) is " in shown
     assert "Row 0 is Adelie with probability " in shown
     assert "levels: island (3), sex (2)" in shown
+    assert "year" not in load_model(tmp_path / "d" / "penguins.corral").feature_names_in_
     reports = [str(tmp_path / "d" / name) for name in ("groups.html", "penguins.html")]
     assert shown.endswith(f"Open the reports in a browser: {' and '.join(reports)}\n")
     patterns = ("{}.csv", "new_{}.csv", "{}.corral", "{}_labels.csv", "{}_why.png", "{}.html")

@@ -50,7 +50,7 @@ SUFFIXES = (
     "packed: .csv.gz, .csv.bz2, .csv.xz, .csv.zst."
 )
 READABLE = SUFFIXES.replace(".xlsx", ".xlsx, .xls, .xlsb, .ods")
-NO_TEXT = "{} is no text, or needs --encoding: it holds the byte 0x00."
+NO_TEXT = "{} is not text, or needs --encoding: it holds the byte 0x00."
 NO_EXCEL = "{} cannot be read as Excel: Cannot detect file format; it may be damaged, or be locked."
 NO_ENCODING = "--encoding: there is no encoding {!r}; utf-8, utf-16, cp1252 and latin-1 are some."
 OTHERWISE = "; or leave the column out by --drop, or make levels of its values by --categorical."
@@ -141,7 +141,7 @@ REFUSED = {
     ),
     "a target of measurements": (
         text(rows().assign(y=rows()["a"] * 1.7)),
-        "the target has {n} different values in 40 rows: these are no classes.",
+        "the target has {n} different values in 40 rows: these are not classes.",
     ),
     "too few rows to hold some out": (
         "a,y\n1,u\n2,v\n3,u\n4,v\n",

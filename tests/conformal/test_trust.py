@@ -546,7 +546,7 @@ def test_no_decision_where_it_costs_less(iris, models):
         (csr_array(np.eye(3)), "costs must be numbers, got <"),
         ([[0, 1], [1, 0, 1], [1, 1, 0]], r"costs must be numbers, got \[\[0, 1\],"),
         (np.full((3, 3), -np.inf), "to decide for 0 where 0 is true costs -inf"),
-        ({0: {1: 1.0, 2: 1.0}, 1: {0: 1.0, 2: 1.0}}, "names 2 0 times"),
+        ({0: {1: 1.0, 2: 1.0}, 1: {0: 1.0, 2: 1.0}}, "must name each class once, but 2 is missing"),
         ({0: {1: 1.0}, 1: {0: 1.0, 2: 1.0}, 2: {0: 1.0, 1: 1.0}}, "decide for 2 where 0 is true"),
         ({0: {1: 1.0, 7: 1.0}, 1: {}, 2: {}}, "7 is not one of them"),
         ({0: 1.0, 1: 2.0, 2: 3.0}, "dict of dicts"),

@@ -40,6 +40,7 @@ ESTIMATORS = [
     RodeoClassifier(bandwidth="class", priors="empirical", random_state=0),
     CorralClassifier(random_state=0),
     CorralClassifier(priors=np.array([0.2, 0.3, 0.5]), min_effect=0.3, random_state=0),
+    CorralClassifier(class_weight="balanced", random_state=0),
     RodeoDensity(),
     RodeoDensity(scale=None),
     RodeoDensity(scale="standard", min_bandwidth=0.1),
@@ -263,7 +264,7 @@ def test_unfitted_and_foreign_estimators(data, path):
     ("model", "parameter", "said"),
     [
         (RodeoClassifier(), {"random_state": np.random.RandomState(0)}, r"random_state is a RandomState"),
-        (RodeoClassifier(), {"priors": {1: 0.5}}, r"params.priors is a dict"),
+        (RodeoClassifier(), {"priors": {0.5}}, r"params.priors is a set"),
         (RodeoClassifier(), {"priors": np.array([b"a"])}, r"params.priors is an array of \|S1"),
         (LSPClassifier(alphas=(0.1,)), {"cv": StratifiedKFold(3)}, r"params.cv is a StratifiedKFold"),
     ],

@@ -39,7 +39,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def curve(table):
-    return estimate_sample_sizes(*table, method="curve", goal=0.8, random_state=0)
+    return estimate_sample_sizes(*table, goal=0.8, random_state=0)  # the method by default
 
 
 # Power laws
@@ -337,7 +337,7 @@ def test_a_result_in_words_and_as_a_table(curve):
 @pytest.mark.parametrize(
     ("goal", "words"),
     [
-        (0.5, "the rows there are probably suffice"),
+        (0.5, "the current rows are probably enough"),
         (0.85, "about 200 rows in all ('a' 100, 'b' 100), 100 more than now, 90% interval 200 to 200"),
         (0.899, "more than 10000 rows, if any number will do"),
         (0.95, "probably no number of rows will do; the chance that some number does is 0%"),
@@ -397,7 +397,10 @@ def test_tables_as_they_are_and_a_class_of_one_row():
         ({"goal": 1.5}, "goal must be a number between 0 and 1 .* got 1.5"),
         ({"goal": "all"}, "goal must be .* got 'all'"),
         ({"estimator": RodeoClassifier()}, "a CorralClassifier for method='curve', got Rodeo"),
-        ({"X": lambda label, n: None}, "method='curve' needs a table of rows, got a callable"),
+        (
+            {"X": lambda label, n: None},
+            "method='curve' needs a table of rows, got a callable, which method='bound' takes",
+        ),
         ({"step": 3}, "step belongs to method='bound'"),
         ({"allocation": "proportional"}, "allocation belongs to method='bound'"),
         ({"empty": "all"}, "empty belongs to method='bound'"),
@@ -460,4 +463,4 @@ def test_rows_of_a_group_do_not_predict_each_other():
     assert estimate_sample_sizes(X, y, **asked).accuracy(120).value > 0.9
     assert estimate_sample_sizes(X, y, groups=groups, **asked).accuracy(120).value < 0.65
     with pytest.raises(ValueError, match="groups belong to method='curve'"):
-        estimate_sample_sizes(X, y, tolerance=0.5, initial_size=5, test_size=5, step=5, groups=groups)
+        estimate_sample_sizes(X, y, method="bound", groups=groups)

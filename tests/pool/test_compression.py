@@ -461,7 +461,7 @@ def test_a_file_holds_few_rows_and_the_same_model(fitted, case, tmp_path):
     for name in ("rows", "evidence", "group_share"):
         assert_array_equal(getattr(found, name), getattr(expected, name))
     assert_array_equal(loaded.class_count_, TABLES[case][0])
-    write_report(tmp_path / "report.html", loaded, new[:3])
+    write_report(loaded, new[:3], path=tmp_path / "report.html")
     said = f"needs all {len(y)} training rows, and the model has kept only {kept} of them"
     with pytest.raises(ValueError, match=said):
         loaded.selection_frequency()

@@ -24,8 +24,9 @@ from corral.datasets import make_shifted_groups
 # An attribute with the name of a parameter is not repeated.
 
 CLASSIFIER = """
-    assess(X), class_count_, class_prior_, classes_, decide(X, costs, reject_cost=None), describe(),
-    encoding_, explain(X, *, against=None, n_rows=5), feature_importances_, feature_names_in_,
+    assess(X, coverage=0.9), class_count_, class_prior_, classes_, decide(X, costs, reject_cost=None),
+    decision_function(X), describe(), encoding_, explain(X, *, against=None, n_rows=5),
+    feature_importances_, feature_names_in_,
     fit(X, y, sample_weight=None, groups=None), is_novel(X, level=0.01), log_density(X), model_, n_copies_,
     n_features_in_, predict(X), predict_joint_log_proba(X), predict_log_proba(X), predict_proba(X),
     predict_set(X, coverage=0.9), selection_frequency(n_resamples=20, random_state=None), typicality(X)
@@ -37,7 +38,10 @@ POOL = """
 """
 
 CLASSES = {
-    "corral.Assessment": "proba, scores, typicality, novelty, is_novel",
+    "corral.Assessment": """
+        classes, proba, scores, typicality, novelty, is_novel, sets, coverage, index,
+        label, to_frame()
+    """,
     "corral.BandwidthDisplay": """
         bandwidths, titles, feature_names, initial_bandwidths=None, relevant=None, units='scaled units',
         axes_, figure_, from_estimator(estimator, X, y=None, *, axes=None), plot(axes=None)
@@ -53,8 +57,10 @@ CLASSES = {
         label, rival, probability, feature_names, values, bandwidths, base, evidence, evidence_error,
         conditional, rows, shares, effective_rows, group_share, row_names, nearest, typicality, novel,
         unlikeness, stands_for, training_range,
-        caution(sample), log_odds, novelty(sample, description=None), renumbered(positions),
-        sentences(sample, called=None, description=None), support_to_frame(), to_frame(), unlike(sample)
+        caution(sample), log_odds, novelty(sample, description=None),
+        plot(sample=0, *, max_variables=12, axes=None), renumbered(positions),
+        sentences(sample, called=None, description=None), support_to_frame(), to_frame(), to_shap(label=None),
+        unlike(sample)
     """,
     "corral.ExplanationDisplay": """
         label, rival, probability, feature_names, values, evidence, rows, shares, base=0.0,
@@ -91,7 +97,7 @@ CLASSES = {
     """,
     "corral.RodeoClassifier": f"""
         bandwidth='local', features='all', update='simultaneous', scale='range', beta=0.9, c0=1.0,
-        cutpoint=-1.0, min_effect=0.15, priors='uniform', min_bandwidth='auto',
+        cutpoint=-1.0, min_effect=0.15, priors='uniform', class_weight=None, min_bandwidth='auto',
         categorical_features='from_dtype', n_jobs=None, verbose=0, random_state=None,
         bandwidth_path(X, label), bandwidths_, initial_bandwidth_, local_bandwidths(X),
         partial_fit(X, y, classes=None, sample_weight=None, groups=None), relevant_, row_names_column_,
@@ -99,8 +105,8 @@ CLASSES = {
         {CLASSIFIER}
     """,
     "corral.CorralClassifier": f"""
-        priors='empirical', min_effect=0.15, categorical_features='from_dtype', max_rows=3000, n_jobs=None,
-        verbose=0, random_state=None,
+        priors='empirical', class_weight=None, min_effect=0.15, categorical_features='from_dtype',
+        max_rows=3000, n_jobs=None, verbose=0, random_state=None,
         partial_fit(X, y, classes=None, sample_weight=None, groups=None), row_names_column_, row_names_in_,
         {CLASSIFIER}, {POOL}
     """,
@@ -135,7 +141,7 @@ CLASSES = {
         accuracy, caveats, epsilon, history, sizes
     """,
     "corral.dask.DaskCorralClassifier": f"""
-        client=None, block_rows=100000, max_rows=3000, priors='empirical', min_effect=0.15,
+        client=None, block_rows=100000, max_rows=3000, priors='empirical', class_weight=None, min_effect=0.15,
         categorical_features='from_dtype', n_jobs=None, verbose=0, random_state=None,
         client_, to_local(),
         {CLASSIFIER}, {POOL}
@@ -153,7 +159,7 @@ FUNCTIONS = {
     "corral.check_table": "frame, target=None, *, ids=(), group=None, categorical=()",
     "corral.describe": "estimator",
     "corral.estimate_sample_sizes": """
-        X, y, *, method='bound', goal=None, groups=None, tolerance=None, initial_size=None,
+        X, y, *, method='curve', goal=None, groups=None, tolerance=None, initial_size=None,
         test_size=None, step=None, estimator=None, allocation=None, empty=None, max_steps=None,
         random_state=None
     """,
@@ -161,7 +167,7 @@ FUNCTIONS = {
     "corral.load_model": "path",
     "corral.save_model": "estimator, path",
     "corral.write_report": """
-        path, estimator, X, y=None, *, held_out=None, sample_sizes=None, title=None, source=None,
+        estimator, X, y=None, path=None, *, held_out=None, sample_sizes=None, title=None, source=None,
         max_samples=2000, random_state=0
     """,
     "corral.datasets.load_anuran": "*, species='paper', data_home=None, return_X_y=False",
@@ -186,7 +192,9 @@ def examples():
     """An object of each class."""
     pool = corral.CorralClassifier(random_state=0).fit(FRAME, Y)
     rodeo = corral.RodeoClassifier().fit(FRAME, Y)
-    sizes = corral.estimate_sample_sizes(X[:, :3], Y, tolerance=1.0, initial_size=8, test_size=5, step=3)
+    sizes = corral.estimate_sample_sizes(
+        X[:, :3], Y, method="bound", tolerance=1.0, initial_size=8, test_size=5, step=3
+    )
     return {
         "corral.Assessment": pool.assess(FRAME),
         "corral.BandwidthDisplay": corral.BandwidthDisplay.from_estimator(rodeo, FRAME[:1]),

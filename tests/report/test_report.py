@@ -61,7 +61,7 @@ def classifier(rows):
 
 
 def page_of(*arguments, folder, max_samples=20, **options):
-    path = write_report(folder / "page.html", *arguments, max_samples=max_samples, **options)
+    path = write_report(*arguments, path=folder / "page.html", max_samples=max_samples, **options)
     return path.read_text(encoding="utf-8")
 
 
@@ -341,7 +341,10 @@ def test_intervals_are_for_new_groups_if_rows_have_groups(rows, classifier, tmp_
         assert f"{low:.3f} to {high:.3f}</td>" in page
     text = Outline(page).text
     assert "none, of one group" in text
-    assert "The recall known least is that of one: there is no interval, by 40 rows of one group." in text
+    assert (
+        "The recall of one is the least certain: its 40 rows are of one group, so there is no interval."
+        in text
+    )
     assert "Intervals are for rows of new groups" in text
     of_any = page_of(classifier, X, y, held_out=replace(held_out, claim="given"), folder=tmp_path)
     assert "it is not known whether these groups took part in fitting" in Outline(of_any).text
@@ -367,7 +370,7 @@ def test_what_next_of_a_table_with_noise_groups_and_copies(tmp_path):
     assert f"{said}: noise. Evidence depends on the other values of a row, so that it may" in text
     assert "The training rows are of 23 groups" in text
     assert "is a copy of another" not in text
-    assert "The recall known least is that of b: " in text
+    assert "The recall of b is the least certain: " in text
 
 
 @pytest.mark.parametrize("n_right", [2, 3])
@@ -405,7 +408,9 @@ def test_levels_that_only_a_held_out_row_has(rows, tmp_path):
 
 def test_sample_sizes(rows, classifier, tmp_path):
     X, y = rows
-    found = estimate_sample_sizes(X, y, tolerance=1e-3, initial_size=8, test_size=5, step=9, random_state=0)
+    found = estimate_sample_sizes(
+        X, y, method="bound", tolerance=1e-3, initial_size=8, test_size=5, step=9, random_state=0
+    )
     page = page_of(classifier, X, sample_sizes=found, folder=tmp_path)
     shown = data_of(page)["sampleSizes"]
     assert [step["total"] for step in shown["steps"]] == [int(step.sizes.sum()) for step in found.steps]
@@ -470,6 +475,9 @@ def test_summary_and_parameters_are_in_words(rows, tmp_path):
     for name, value in fitted.get_params().items():
         assert name in text
         assert repr(value) in text
+    words = " ".join(text.split())
+    assert "random_state3given" in words
+    assert "n_jobsNonedefault" in words
     assert "numpy " + np.__version__ in text
 
 
@@ -535,7 +543,7 @@ def test_below_a_megabyte_for_ten_classes_of_64_variables_and_2000_rows(tmp_path
     again = np.arange(2000) % len(y)
     X, y = X[again], y[again]
     fitted = quick().fit(X[:100], y[:100])
-    path = write_report(tmp_path / "page.html", fitted, X, y, max_samples=2000)
+    path = write_report(fitted, X, y, tmp_path / "page.html", max_samples=2000)
     data = data_of(path.read_text(encoding="utf-8"))
     assert len(data["curves"]) == 64
     assert len(data["rows"]) == 2000
@@ -588,7 +596,7 @@ def test_many_classes_are_thinned_out(tmp_path):
     random = np.random.default_rng(0)
     y = np.repeat(np.arange(42), 2)
     X = random.normal(size=(42, 100))[y] + random.normal(size=(84, 100))
-    path = write_report(tmp_path / "page.html", quick().fit(X, y), X, y)
+    path = write_report(quick().fit(X, y), X, y, tmp_path / "page.html")
     data = data_of(path.read_text(encoding="utf-8"))
     assert len(data["variables"]) == 95  # 42 times 95 cells of the map are fewer than 4,000
     assert path.stat().st_size < 1_000_000
@@ -660,7 +668,7 @@ def test_any_text_may_be_a_name(tmp_path_factory, usual_tags, names, labels, tit
 
 
 def test_a_page_to_show_in_a_notebook(rows, classifier, tmp_path):
-    shown = write_report(None, classifier, *rows, title=HOSTILE, max_samples=20)
+    shown = write_report(classifier, *rows, title=HOSTILE, max_samples=20)
     assert shown.html == page_of(classifier, *rows, title=HOSTILE, folder=tmp_path)
     frame = Outline(shown._repr_html_())
     assert frame.tags == ["iframe"]
@@ -676,7 +684,7 @@ def refused(error, path, *arguments, **options):
     """The sentence; the file is as it was, and no other is left."""
     before = {file: file.read_bytes() for file in path.parent.glob("*")}
     with pytest.raises(error) as caught:
-        write_report(path, *arguments, **options)
+        write_report(*arguments, path=path, **options)
     assert {file: file.read_bytes() for file in path.parent.glob("*")} == before
     return str(caught.value)
 
@@ -688,6 +696,13 @@ def test_refuses_in_one_sentence(rows, classifier, tmp_path):
     other = HeldOut(np.array(["a", "b"]), np.array(["a"]), np.array([[1.0, 0.0]]))
     of_rows = HeldOut.of_folds(quick(), X, y, cv=2)
     assert refused(TypeError, page, RodeoDensity().fit(X), X).endswith("not of a RodeoDensity.")
+    assert refused(TypeError, page, "page.html", X).endswith(
+        "a str; call write_report(estimator, X, y, path)."
+    )
+    said = refused(TypeError, page, classifier, X, "page.html")
+    assert (
+        said == "y must hold the classes of the rows, got 'page.html'; the file is named by path='page.html'."
+    )
     assert "is not fitted" in refused(NotFittedError, page, RodeoClassifier(), X)
     for arguments, options, said in (
         ((X, y[:5]), {}, "y must hold a label for each of the 120 rows of X, got 5."),

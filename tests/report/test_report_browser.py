@@ -86,20 +86,22 @@ def pages(model, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     fitted, X, y = model
     held_out = HeldOut(fitted.classes_, y, fitted.predict_proba(X))
-    sizes = estimate_sample_sizes(X, y, tolerance=0.1, initial_size=6, test_size=4, step=8, random_state=0)
+    sizes = estimate_sample_sizes(
+        X, y, method="bound", tolerance=0.1, initial_size=6, test_size=4, step=8, random_state=0
+    )
     write_report(
-        folder / "usual.html", fitted, X, y, held_out=held_out, sample_sizes=sizes, source="groups.csv"
+        fitted, X, y, folder / "usual.html", held_out=held_out, sample_sizes=sizes, source="groups.csv"
     )
     names = {"x0": HOSTILE, "x1": LONG}
     hostile, labels = X.rename(columns=names), np.array([HOSTILE, LONG, "three", "four"])[y - 1]
     hostile.index = [HOSTILE] * len(hostile)
     of_names = quick().fit(hostile, labels)
-    write_report(folder / "hostile.html", of_names, hostile, labels, title=HOSTILE, source=HOSTILE)
+    write_report(of_names, hostile, labels, folder / "hostile.html", title=HOSTILE, source=HOSTILE)
     mixed, kinds = table_of_levels()
     with pytest.warns(UserWarning, match="no training row has a value of 'unknown', which is ignored"):
         of_levels = quick().fit(mixed, kinds)
-    write_report(folder / "mixed.html", of_levels, mixed, kinds)
-    write_report(folder / "lspc.html", LSPClassifier(random_state=0).fit(X, y), X, y)
+    write_report(of_levels, mixed, kinds, folder / "mixed.html")
+    write_report(LSPClassifier(random_state=0).fit(X, y), X, y, folder / "lspc.html")
     return {path.stem: path.as_uri() for path in folder.glob("*.html")}
 
 
@@ -114,7 +116,7 @@ def far(model, tmp_path_factory):
     moved = X.copy()
     moved.iloc[::4, 3] += 100.0
     page = tmp_path_factory.mktemp("far") / "far.html"
-    return write_report(page, fitted, moved, y).as_uri(), moved
+    return write_report(fitted, moved, y, page).as_uri(), moved
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +135,7 @@ def real(tmp_path_factory):
         fitted = quick().fit(X[train], labels[train])
         held_out = HeldOut(fitted.classes_, labels[~train], fitted.predict_proba(X[~train]))
         page = folder / f"{name}.html"
-        write_report(page, fitted, X[~train], labels[~train], held_out=held_out, source=name, max_samples=100)
+        write_report(fitted, X[~train], labels[~train], page, held_out=held_out, source=name, max_samples=100)
         found[name] = page.as_uri(), fitted, X[~train], held_out
     return found
 
@@ -306,7 +308,7 @@ def test_rows_equal_explain(usual, model):
     resting = next(i for i in range(len(X)) if explanation.caution(i))
     for i in (0, 17, 41, 79, resting):
         pick(usual, X.index[i])
-        assert one(usual, "#row h3").text == f"Row {X.index[i]}: {explanation.label[i]}"
+        assert one(usual, "#row h3").text == f"Row {X.index[i]}, labelled {explanation.label[i]}"
         verdict = explanation.sentences(i, f"Row {X.index[i]}")["label"]
         right = explanation.label[i] == y[i]
         judgement = "Right." if right else f"Wrong: {misreading(y[i], explanation.label[i])}"
@@ -499,7 +501,7 @@ def test_what_tells_two_classes_apart_best(browser, real):
 def test_curves_that_are_left_out_are_told_of(browser, model, tmp_path, monkeypatch):
     fitted, X, _ = model
     monkeypatch.setattr("corral.report.contents._MOST_CURVE_POINTS", 0)  # so there are the fewest, six
-    opened(browser, write_report(tmp_path / "r.html", fitted, X).as_uri())
+    opened(browser, write_report(fitted, X, path=tmp_path / "r.html").as_uri())
     found, figures = fitted.describe(), ".class-page:not([hidden]) figcaption"
     drawn = len(every(browser, figures))
     note = one(browser, ".class-page:not([hidden]) .note").text
@@ -606,9 +608,9 @@ def test_tables_filter_and_show_all(usual, model):
 def test_a_row_is_picked_by_mouse_and_by_keys(usual):
     click(usual, "#list option:nth-child(3)")
     third, fourth = (named(option) for option in listed(usual)[2:4])
-    assert one(usual, "#row h3").text.startswith(f"Row {third}:")
+    assert one(usual, "#row h3").text.startswith(f"Row {third},")
     one(usual, "#list").send_keys(Keys.ARROW_DOWN)
-    assert one(usual, "#row h3").text.startswith(f"Row {fourth}:")
+    assert one(usual, "#row h3").text.startswith(f"Row {fourth},")
 
 
 def test_rows_are_filtered_by_class_mistakes_and_text(usual, model):
@@ -644,7 +646,7 @@ def test_a_cell_of_the_confusion_matrix_shows_its_rows(usual, model):
 def test_errors_that_are_counted_come_first(browser, model, tmp_path):
     fitted, X, y = model
     held_out = HeldOut.of_folds(quick(), X, y, cv=2)
-    page = write_report(tmp_path / "r.html", fitted, X, y, held_out=held_out, max_samples=60)
+    page = write_report(fitted, X, y, tmp_path / "r.html", held_out=held_out, max_samples=60)
     drawn(browser, page.as_uri())
     wrong = held_out.labels != held_out.truth
     first = [True] * wrong.sum() + [False] * (60 - wrong.sum())
@@ -682,7 +684,7 @@ def test_rows_that_deserve_a_look_are_linked(browser, model, far):
     click(browser, "#filter-novel")
     for _ in range(2):  # by its address, and again though that stays the same
         click(browser, "#look tbody tr:nth-child(2) a")
-        until(browser, lambda: one(browser, "#row h3").text.startswith(f"Row {lines[1][0]}:"))
+        until(browser, lambda: one(browser, "#row h3").text.startswith(f"Row {lines[1][0]},"))
         assert browser.switch_to.active_element.get_attribute("id") == "list"
         Select(one(browser, "#list")).select_by_index(5)
 
@@ -692,7 +694,7 @@ def test_a_matrix_of_26_classes_fits(browser, tmp_path):
     y = np.repeat([chr(65 + i) for i in range(26)], 6)
     X = np.repeat(rng.normal(size=(26, 3)), 6, axis=0) + 0.5 * rng.normal(size=(156, 3))
     fitted = quick().fit(X, y)
-    page = write_report(tmp_path / "r.html", fitted, X, y, max_samples=5)
+    page = write_report(fitted, X, y, tmp_path / "r.html", max_samples=5)
     for width in WIDTHS:
         opened(browser, page.as_uri(), width=width)
         inner, outer = browser.execute_script(
@@ -705,7 +707,7 @@ def test_a_matrix_of_26_classes_fits(browser, tmp_path):
 
 def test_a_notebook_shows_the_page_in_a_frame(browser, model, tmp_path):
     fitted, X, y = model
-    shown = write_report(None, fitted, X, y, max_samples=9)
+    shown = write_report(fitted, X, y, max_samples=9)
     notebook = tmp_path / "notebook.html"
     notebook.write_text(f"<!DOCTYPE html><meta charset=utf-8>{shown._repr_html_()}", encoding="utf-8")
     browser.get(notebook.as_uri())
@@ -724,9 +726,9 @@ def test_rows_with_names_are_called_by_them(browser, model, tmp_path):
     _, X, y = model
     named = X.set_index(pd.Index([f"P{i:03d}" for i in range(len(y))], name="patient"))
     fitted = quick().fit(named, y)
-    drawn(browser, write_report(tmp_path / "r.html", fitted, named, y).as_uri())
+    drawn(browser, write_report(fitted, named, y, tmp_path / "r.html").as_uri())
     pick(browser, "P003")
-    assert one(browser, "#row h3").text == f"patient P003: {fitted.predict(named)[3]}"
+    assert one(browser, "#row h3").text == f"patient P003, labelled {fitted.predict(named)[3]}"
     support = [line[0] for line in row_table(browser, "Nearest training rows")]
     assert support == ["this row", *fitted.explain(named.iloc[[3]]).row_names[0]]
     typical = cells(browser, ".class-page:not([hidden]) .values")
@@ -736,7 +738,7 @@ def test_rows_with_names_are_called_by_them(browser, model, tmp_path):
 def test_errors_on_other_rows_lead_nowhere(browser, model, tmp_path):
     fitted, X, y = model
     held_out = HeldOut(fitted.classes_, y[:-1], fitted.predict_proba(X)[:-1])
-    drawn(browser, write_report(tmp_path / "r.html", fitted, X, y, held_out=held_out).as_uri())
+    drawn(browser, write_report(fitted, X, y, tmp_path / "r.html", held_out=held_out).as_uri())
     counts = [cell for line in cells(browser, "#confusion") for cell in line[1:]]
     assert sum(int(count) for count in counts) == len(y) - 1
     assert not every(browser, "#confusion table button")

@@ -13,7 +13,7 @@ from corral import CorralClassifier, SampleSizeDisplay, estimate_sample_sizes
 from corral.datasets import make_waveform
 
 X, y = make_waveform(40, random_state=0)
-curve = estimate_sample_sizes(X, y, method="curve", goal=0.83, random_state=0)
+curve = estimate_sample_sizes(X, y, goal=0.83, random_state=0)
 print(curve)
 
 # %%

@@ -132,7 +132,7 @@ def read_rows(
 
 def _no_such_row(file: TableFile, text: str, names: str | None) -> str:
     if names is None:
-        return f"{file}: --row {text!r} is no number of a row, and the model knows no column that names rows."
+        return f"{file}: --row {text!r} is not a row number, and the model has no column that names rows."
     advice = "; where ids are whole numbers, --row takes ids only, not numbers of rows" * text.isdecimal()
     return f"{file} has no row whose {names!r} is {text!r}{advice}."
 

@@ -24,7 +24,7 @@ from corral.estimators.validation import feature_names
 from corral.files.atomic import naming
 from corral.planning.curve import TIMES
 from corral.sentences.classes import NO_MARKER, NO_MARKER_AT_ALL, class_lines
-from corral.sentences.numbers import interval_text, number_text, value_text
+from corral.sentences.numbers import counted, interval_text, number_text, value_text
 
 if TYPE_CHECKING:
     from corral.estimators.description import Description
@@ -196,7 +196,7 @@ def description(
     yield from kinds_in_words(described)
     if described["na_values"]:
         yield f"what stands for a missing value, also in new tables: {listed(described['na_values'])}"
-    if "pool" in described:
+    if "pool" in described and accuracy is None:  # of a file; a fit has more to tell
         members = (f"{name} ({share:.0%})" for name, share in described["pool"].items())
         yield f"densities that are pooled, and what each counts: {'; '.join(members)}"
     if "chosen" in described:
@@ -285,7 +285,7 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
         shown.add_row(found.feature_names[j], value_text(found.values[0, j]), f"{evidence[j]:+.2f}")
     yield shown
     if order.size > MOST_NAMED:
-        yield f"and {order.size - MOST_NAMED} more variables with less evidence"
+        yield f"and {counted(order.size - MOST_NAMED, 'more variable')} with less evidence"
     names = found.rows[0] if found.row_names is None else found.row_names[0]
     listed_rows = zip(names, found.rows[0], found.shares[0], strict=True)
     closest = ", ".join(f"{name} ({share:.0%})" for name, number, share in listed_rows if number >= 0)

@@ -29,7 +29,7 @@ def demo(
 
     The first is the paper's ten groups. They have thirty variables, x0 to x29. Group g gathers around 0.5 in
     six of them, from x(g-1) on; in the other 24 it is uniform on (0, 1). The second is the Palmer penguins, a
-    table with gaps and columns of text, whose rows belong to three years.
+    table with gaps and columns of text; the year in which a bird was measured is left out.
     """
     import pandas as pd
 
@@ -55,7 +55,7 @@ def demo(
     _show(paths["groups"], "group", "--id id", "r0000", jobs)
     right = (pd.read_csv(paths["groups"][3])["label"] == tables["groups"][1]["group"]).mean()
     typer.echo(f"{right:.0%} of these labels are right; the Bayes rule has about 91%, the paper 67%.\n")
-    _show(paths["penguins"], "species", "--group year", "0", jobs)
+    _show(paths["penguins"], "species", "--drop year", "0", jobs)
     pages = f"{paths['groups'][-1]} and {paths['penguins'][-1]}"
     typer.echo(visible(f"Open the reports in a browser: {pages}"))
 
@@ -82,12 +82,12 @@ def penguins() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _show(paths: list[Path], target: str, named: str, row: str, jobs: int) -> None:
-    """Fit a table with a column of ids or of groups, label new rows, and explain one of them."""
+    """Fit a table with a column of ids, or one to leave out, label new rows, and explain one of them."""
     table, new, model, labels, plot, page = paths
     option, column = named.split()
     _show_command(f"fit {table} --target {target} {named} --model {model} --report {page}")
-    ids, group = ([column], None) if option == "--id" else (None, column)
-    fit(table, target, model, page, ids=ids, group=group, jobs=jobs)
+    ids, drop = ([column], None) if option == "--id" else (None, [column])
+    fit(table, target, model, page, ids=ids, drop=drop, jobs=jobs)
     _show_command(f"predict {model} {new} --out {labels}")
     predict(model, new, labels, jobs=jobs)
     _show_command(f"explain {model} {new} --row {row} --plot {plot}")

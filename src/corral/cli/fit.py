@@ -181,7 +181,7 @@ def _write_report(path: Path, fitted: Any, X: Any, y: Any, goal: float | None, *
     curve = None
     if goal is not None:
         curve = LearningCurve.from_estimator(fitted, goal=goal, random_state=shown["random_state"])
-    write_report(path, fitted, X, y, sample_sizes=curve, **shown)
+    write_report(fitted, X, y, path, sample_sizes=curve, **shown)
 
 
 def _refuse_contradictions(

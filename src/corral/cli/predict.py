@@ -32,6 +32,7 @@ _COSTS_TEXT = (
 _TYPICALITY_TEXT = (
     "Whether to write how typical rows are, and which are novel. It takes about as long as the probabilities."
 )
+_KEEP_TEXT = "Also write all columns of TABLE, before the others."
 _FORMULAS_TEXT = (
     "In a .csv or .tsv file, put an apostrophe before text that a spreadsheet may run as a formula."
 )
@@ -48,6 +49,7 @@ def predict(
         Path, options.output_option("--out", "-o", text=_OUT_TEXT, callback=options.output_or_stream)
     ],
     ids: options.Ids = None,
+    keep: Annotated[bool, typer.Option("--keep", help=_KEEP_TEXT)] = False,
     coverage: Annotated[float | None, typer.Option("--set", metavar="COVERAGE", help=_SET_TEXT)] = None,
     costs: Annotated[
         Path | None,
@@ -90,6 +92,7 @@ def predict(
         formula_in,
         note_replaced,
         without_formulas,
+        without_points,
         writing_table,
     )
 
@@ -102,11 +105,13 @@ def predict(
     matrix = None if costs is None else read_costs(costs, fitted.classes_)
     file = open_table(table, sep, decimal, encoding)
     known = naming_column(fitted, file)
-    kept = _kept_columns(ids or ([known] if known else []), variables.names, model)
+    kept = _kept_columns(
+        ids or ([known] if known else []), variables.names, model, file.columns if keep else ()
+    )
     drops = missing == "drop-rows"
     columns, n_rows, n_left_out, n_novel, formula = [], 0, 0, 0, None
     start = time.perf_counter()
-    texts = variables.texts | {name: [] for name in kept}
+    texts = variables.texts | {name: [] for name in kept if name not in variables.names}
     with writing_table(to) as add, threads(jobs), out.progress("Predict", total=1.0) as advance:
         for chunk in read_chunks(file, variables.names, texts, variables.na_values, on_progress=advance):
             rows = chunk[~missing_rows(chunk[variables.names])] if drops else chunk
@@ -119,7 +124,7 @@ def predict(
                 fitted, X, judges=judges, coverage=coverage, costs=matrix, reject_cost=reject_cost
             )
             n_novel += int(answers["novel"].sum()) if judges else 0
-            written = pd.concat([rows[kept], _renamed(answers, kept)], axis=1)
+            written = pd.concat([without_points(rows[kept], to), _renamed(answers, kept)], axis=1)
             if drops and not kept:  # or nobody could tell which rows are there
                 written.insert(0, "row", rows.index)
             if quote_formulas:
@@ -155,15 +160,17 @@ def predict(
     out.answer(facts, [], [f"{n_rows} rows in {seconds:.1f} s{novel}; labels and probabilities are in {to}"])
 
 
-def _kept_columns(ids: Sequence[str], variables: Sequence[str], model: Path) -> list[str]:
-    """Check columns that name rows; each once."""
+def _kept_columns(
+    ids: Sequence[str], variables: Sequence[str], model: Path, others: Sequence[str]
+) -> list[str]:
+    """Check columns that name rows, and return them and others; each once."""
     for name in ids:
         if name in variables:
             raise ValueError(
                 f"{name!r} is a variable of {model}, so it does not name rows; "
                 f"to fit a model without it, give corral fit the option --id {name!r}."
             )
-    return list(dict.fromkeys(ids))
+    return list(dict.fromkeys([*ids, *others]))
 
 
 def _renamed(answers: pd.DataFrame, kept: Sequence[str]) -> pd.DataFrame:
@@ -209,14 +216,14 @@ def _answers(
     """
     import pandas as pd
 
+    from corral.estimators.assessment import probability_columns
     from corral.estimators.decisions import least_costly
     from corral.estimators.evaluated_rows import evaluate_rows
 
     rows = evaluate_rows(fitted, X) if judges or coverage is not None else None
     proba = fitted.predict_proba(X) if rows is None else rows.proba
     classes = fitted.classes_
-    answers = {"label": classes[proba.argmax(axis=1)]}
-    answers |= {f"p_{label}": column for label, column in zip(classes.tolist(), proba.T, strict=True)}
+    answers = probability_columns(classes, proba)
     if rows is not None and judges:
         assessment = rows.assessment()
         answers |= {"typicality": assessment.typicality.max(axis=1), "novel": assessment.is_novel}

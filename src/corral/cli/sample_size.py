@@ -99,7 +99,7 @@ def sample_size(
     found: SampleSizes | LearningCurve
     if tolerance is None:
         with threads(jobs), out.progress("Take rows away"):
-            found = estimate_sample_sizes(X, y, method="curve", goal=goal, groups=groups, random_state=seed)
+            found = estimate_sample_sizes(X, y, goal=goal, groups=groups, random_state=seed)
         data = learning_curve_data(found)
     else:
         with threads(jobs), out.progress("Add rows step by step"):
@@ -124,4 +124,6 @@ def bounded_sizes(X: pd.DataFrame, y: NDArray[Any], tolerance: float, seed: int,
     classes, counts = np.unique(y, return_counts=True)
     third = max(int(counts.min()) // 3, 1)
     sizes = {"initial_size": min(30, third), "test_size": min(50, third), "step": max(30, classes.size)}
-    return estimate_sample_sizes(X, y, tolerance=tolerance, random_state=seed, **(sizes | given))
+    return estimate_sample_sizes(
+        X, y, method="bound", tolerance=tolerance, random_state=seed, **(sizes | given)
+    )

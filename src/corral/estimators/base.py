@@ -32,6 +32,7 @@ class TableEstimator(BaseEstimator):
     n_features_in_: int
     encoding_: Encoding
     na_values_: list[str]
+    variable_names_: list[str]
     categorical_features: Categorical
     n_jobs: int | None
     verbose: int

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from corral.array_types import Bools, Floats, Integers
 from corral.conformal.typicality import Estimates, Judgement
+from corral.estimators.assessment import Assessment
 from corral.estimators.explanation import Explanation
 from corral.estimators.validation import feature_names
 from corral.evidence.explanations import explain_rows
@@ -21,44 +22,8 @@ from corral.parallel import Computation
 # The share of training rows below which a sample is novel, by default.
 LEVEL = 0.01
 
-
-class Assessment(NamedTuple):
-    """All that is said of samples, from one look at their densities.
-
-    Attributes
-    ----------
-    proba : ndarray of shape (n_samples, n_classes)
-        Probabilities, as `predict_proba` returns them.
-    scores : ndarray of shape (n_samples, n_classes)
-        What typicality is the p-value of: about 0 at a usual row of a class, and lower where a row is less
-        typical. The highest is of the nearest class, and is what novelty ranks.
-    typicality : ndarray of shape (n_samples, n_classes)
-        As `typicality` returns it.
-    novelty : ndarray of shape (n_samples,)
-        Share of the training rows that are at most as typical at their best class, the sample counted among
-        them.
-    is_novel : ndarray of shape (n_samples,), bool
-        As `is_novel` returns it, at the default level.
-
-    See Also
-    --------
-    corral.CorralClassifier.assess : Makes it.
-
-    Examples
-    --------
-    >>> from corral import CorralClassifier
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> assessment = CorralClassifier(random_state=0).fit(X[1:], y[1:]).assess(X[:1])
-    >>> assessment.proba.argmax(axis=1), assessment.is_novel
-    (array([0]), array([False]))
-    """
-
-    proba: Floats
-    scores: Floats
-    typicality: Floats
-    novelty: Floats
-    is_novel: Bools
+# How often a prediction set shall hold the right label, by default.
+COVERAGE = 0.9
 
 
 def evaluate_rows(estimator: Any, X: ArrayLike, *, bandwidths: bool = False) -> EvaluatedRows:
@@ -105,10 +70,20 @@ class EvaluatedRows:
         """How the rows compare with training rows."""
         return self.model.trust.judge(self.X, self.estimates.likeness, self.computation)
 
-    def assessment(self) -> Assessment:
-        """Probabilities, typicality and novelty."""
+    def assessment(self, coverage: float = COVERAGE, index: Any = None) -> Assessment:
+        """Probabilities, typicality, novelty and prediction sets; `index` names the rows."""
         each = self.judgement
-        return Assessment(self.proba, each.scores, each.typicality, each.novelty, each.is_novel(LEVEL))
+        return Assessment(
+            classes=self.model.labels,
+            proba=self.proba,
+            scores=each.scores,
+            typicality=each.typicality,
+            novelty=each.novelty,
+            is_novel=each.is_novel(LEVEL),
+            sets=self.prediction_sets(coverage),
+            coverage=coverage,
+            index=index,
+        )
 
     def prediction_sets(self, coverage: float) -> Bools:
         """Labels (n_rows, n_classes) that the rows may have; see `CorralClassifier.predict_set`."""

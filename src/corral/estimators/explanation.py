@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from corral.array_types import Bools, Floats, Integers
 from corral.estimators.html import html_lines, html_table
+from corral.sentences.numbers import counted
 from corral.sentences.rows import (
     label_of_row,
     novelty,
@@ -25,6 +26,7 @@ from corral.sentences.rows import (
 if TYPE_CHECKING:
     import pandas as pd
 
+    from corral import ExplanationDisplay
     from corral.estimators.description import Description
 
 # Variables that are named if they make a sample unlike a class: at most so many, with such a share of it.
@@ -284,6 +286,72 @@ class Explanation:
         columns = {"sample": at[0], "training_row": self.rows[at], **names, "share": self.shares[at]}
         return pd.DataFrame(columns)
 
+    def plot(self, sample: int = 0, *, max_variables: int = 12, axes: Any = None) -> ExplanationDisplay:
+        """Draw why one sample got its label (needs matplotlib).
+
+        Parameters
+        ----------
+        sample : int, default=0
+            Position of the sample.
+        max_variables : int, default=12
+            How many variables are shown, those with the strongest evidence; the others are one bar.
+        axes : two matplotlib Axes, default=None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        display : ExplanationDisplay
+        """
+        import corral  # which loads the display: its package lies above this one
+
+        return corral.ExplanationDisplay.from_explanation(
+            self, sample=sample, max_variables=max_variables, axes=axes
+        )
+
+    def to_shap(self, label: Any = None) -> Any:
+        """Return the evidence as an Explanation of the package shap, for its plots (needs shap).
+
+        Parameters
+        ----------
+        label : label, default=None
+            The class that positive values shall favour in all samples, as a beeswarm needs it; explain them
+            by ``explain(X, against=label)``, so that all are compared with it. By default values favour the
+            label of each sample.
+
+        Returns
+        -------
+        explanation : shap.Explanation
+            With `values` (the evidence), `base_values`, `data` and `feature_names`. Values and base add up to
+            the log odds.
+
+        Notes
+        -----
+        ``shap.plots.waterfall(explanation.to_shap()[0])`` draws one sample, and
+        ``shap.plots.beeswarm(classifier.explain(X, against="ant").to_shap("ant"))`` many.
+        """
+        try:
+            import shap
+        except ImportError as error:
+            raise ImportError("to_shap needs the package shap: pip install shap") from error
+        sign = np.ones(len(self)) if label is None else self._sign_of(label)
+        return shap.Explanation(
+            values=sign[:, np.newaxis] * self.evidence,
+            base_values=sign * self.base,
+            data=self.values,
+            feature_names=list(self.feature_names),
+        )
+
+    def _sign_of(self, label: Any) -> Floats:
+        """1 where evidence (n_samples,) is for the class, -1 where it is against it."""
+        neither = np.flatnonzero((self.label != label) & (self.rival != label))
+        if neither.size:
+            i = int(neither[0])
+            raise ValueError(
+                f"sample {i} compares {self.label[i]} with {self.rival[i]}, not with {label}: explain them "
+                f"by explain(X, against={label!r})."
+            )
+        return np.where(self.label == label, 1.0, -1.0)
+
     def __repr__(self) -> str:
         shown = min(len(self), 5)
         return "\n".join([*(self._describe(i) for i in range(shown)), *self._more(shown)])
@@ -310,7 +378,7 @@ class Explanation:
 
     def _more(self, shown: int) -> list[str]:
         """Say how many samples are not shown."""
-        return [f"... and {len(self) - shown} more samples"] if shown < len(self) else []
+        return [f"... and {counted(len(self) - shown, 'more sample')}"] if shown < len(self) else []
 
     def _classes(self, i: int) -> list[str]:
         """Label and rival of a sample, with their probabilities."""

@@ -6,6 +6,7 @@ with the rows that it sees, and with the names of the columns of the table, as f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
@@ -54,13 +55,22 @@ def _names_at_the_end(pipeline: Pipeline, last: Any) -> list[str] | None:
     try:
         given = getattr(last, "feature_names_in_", None)
         names = [str(name) for name in (_names_out(pipeline) if given is None else given)]
-        columns = getattr(pipeline, "feature_names_in_", [f"x{j}" for j in range(pipeline.n_features_in_)])
+        columns = list(
+            getattr(pipeline, "feature_names_in_", [f"x{j}" for j in range(pipeline.n_features_in_)])
+        )
     except (AttributeError, ValueError):  # as of a FunctionTransformer, or a pipeline that is not fitted
         return None
-    # A ColumnTransformer puts the name of a transformer before that of the column.
-    known = set(columns)
-    short = [name.partition("__")[2] if name.partition("__")[2] in known else name for name in names]
+    short = [_without_transformer(name, columns) for name in names]
     return short if len(set(short)) == len(short) else names
+
+
+def _without_transformer(name: str, columns: Sequence[str]) -> str:
+    """Remove the name of a transformer, which a ColumnTransformer puts before that of a column.
+
+    A OneHotEncoder puts a category behind that of the column.
+    """
+    rest = name.partition("__")[2]
+    return rest if rest in columns or rest.startswith(tuple(f"{column}_" for column in columns)) else name
 
 
 def _names_out(pipeline: Any) -> Any:

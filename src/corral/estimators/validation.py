@@ -108,7 +108,8 @@ def _is_integer(value: Any) -> bool:
 def feature_names(estimator: Any) -> list[str]:
     """Names of the variables a fitted estimator has seen, or x0, x1, ... if they had none.
 
-    The last step of a pipeline has `variable_names_`, those of the steps before it.
+    `variable_names_` are names of columns that are not text and, of the last step of a pipeline, those of the
+    steps before it.
     """
     for attribute in ("variable_names_", "feature_names_in_"):
         if hasattr(estimator, attribute):
@@ -118,7 +119,14 @@ def feature_names(estimator: Any) -> list[str]:
 
 def take_names_from(fitted: Any, estimator: Any) -> None:
     """Tell an estimator what a fitted one knows of the names of columns and rows, and of levels."""
-    known = ("n_features_in_", "feature_names_in_", "encoding_", "row_names_in_", "row_names_column_")
+    known = (
+        "n_features_in_",
+        "feature_names_in_",
+        "variable_names_",
+        "encoding_",
+        "row_names_in_",
+        "row_names_column_",
+    )
     for name in known:
         if hasattr(fitted, name):
             setattr(estimator, name, getattr(fitted, name))
@@ -189,28 +197,6 @@ def check_two_classes(classes: NDArray[Any]) -> None:
     """Refuse a single class."""
     if classes.size < 2:
         raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}.")
-
-
-def check_priors(priors: Any, counts: Floats) -> Floats:
-    """Return the probability of each class, whose rows are counted."""
-    if isinstance(priors, str):
-        check_choice("priors", priors, ("uniform", "empirical"))
-        return np.full(counts.size, 1.0 / counts.size) if priors == "uniform" else counts / counts.sum()
-    try:
-        given: Floats = np.asarray(priors, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"priors must be 'uniform', 'empirical' or numbers, got {priors!r}.") from None
-    if given.shape != counts.shape:
-        raise ValueError(f"priors must hold a number for each of the {counts.size} classes, got {priors!r}.")
-    if not np.all(given >= 0.0) or abs(given.sum() - 1.0) > 1e-8:
-        raise ValueError(f"priors must not be negative and must sum to 1, got {priors!r}.")
-    shares: Floats = given / given.sum()
-    return shares
-
-
-def is_empirical(priors: Any) -> bool:
-    """Whether priors are the shares of training rows."""
-    return isinstance(priors, str) and priors == "empirical"
 
 
 def check_groups(groups: ArrayLike | None, n: int) -> Integers | None:

@@ -120,5 +120,5 @@ def _check_classes(y: NDArray[Any]) -> None:
         )
     if classes.size > max(_MANY, 0.5 * y.size):
         raise ValueError(
-            f"the target has {classes.size} different values in {y.size} rows: these are no classes."
+            f"the target has {classes.size} different values in {y.size} rows: these are not classes."
         )

@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from corral.array_types import Floats, Integers
 from corral.estimators.corral_classifier import CorralClassifier
 from corral.estimators.html import html_lines, html_table
-from corral.estimators.validation import check_number, is_empirical
+from corral.estimators.priors import are_empirical
+from corral.estimators.validation import check_number
 from corral.parallel import Computation
 from corral.planning.bound import in_rows
 from corral.planning.pool_losses import Curve, learn_curve
@@ -79,7 +80,7 @@ class LearningCurve:
     >>> from corral import estimate_sample_sizes
     >>> from corral.datasets import make_shifted_groups
     >>> X, y = make_shifted_groups(20, groups=(1, 2), random_state=0)
-    >>> curve = estimate_sample_sizes(X, y, method="curve", goal=0.8, random_state=0)
+    >>> curve = estimate_sample_sizes(X, y, goal=0.8, random_state=0)
     >>> now, more = curve.accuracy(40), curve.accuracy(160)
     >>> now.value < more.value < more.high
     True
@@ -138,7 +139,7 @@ class LearningCurve:
             model.prior,
             check_random_state(random_state),
             Computation(estimator.n_jobs, estimator.verbose),
-            empirical=is_empirical(estimator.priors),
+            empirical=are_empirical(estimator),
         )
         sizes = np.bincount(rows.codes, minlength=model.labels.size)
         return cls(model.labels, sizes, goal, curve)
@@ -257,7 +258,7 @@ class LearningCurve:
 
     def _need_in_words(self, need: Needed) -> str:
         if need.rows.value <= self.n_rows:
-            return "the rows there are probably suffice"
+            return "the current rows are probably enough"
         if math.isinf(need.rows.value):
             chance = f"the chance that some number does is {need.probability:.0%}"
             return f"probably no number of rows will do; {chance}"

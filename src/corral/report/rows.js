@@ -84,7 +84,7 @@ function rowPage(row) {
   const { label, place, reasons, odds, support, caution } = row.words;
   const verdict = ["verdict", ...(wrong(row) ? ["wrong"] : []), ...(row.novel ? ["faint"] : [])].join(" ");
   const parts = [
-    make("h3", {}, `${data.rowWord} ${row.name}: ${classes[row.label]}`),
+    make("h3", {}, `${data.rowWord} ${row.name}, labelled ${classes[row.label]}`),
     make("p", { class: verdict }, label),
   ];
   if (!data.explains) return [...parts, make("div", { class: "sides" }, probabilities(row), valuesOf(row))];

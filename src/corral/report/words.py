@@ -220,11 +220,11 @@ def _parameters(estimator: Any) -> list[tuple[str, str, str]]:
         chosen = {name: f"counts for {share:.0%}" for name, share in estimator.model_.pool.shares().items()}
     else:
         chosen = {name: repr(value) for name, value in getattr(estimator, "best_params_", {}).items()}
-    given = {name: repr(value) for name, value in estimator.get_params().items()}
+    defaults = {name: repr(value) for name, value in type(estimator)().get_params().items()}
+    params = {name: repr(value) for name, value in estimator.get_params().items()}
     return [
-        (name, value, origin)
-        for origin, values in (("chosen", chosen), ("given", given))
-        for name, value in values.items()
+        *((name, value, "chosen") for name, value in chosen.items()),
+        *((name, value, "default" if value == defaults[name] else "given") for name, value in params.items()),
     ]
 
 

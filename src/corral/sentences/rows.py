@@ -67,8 +67,8 @@ def place(nearest: Any, typicality: float, novel: str) -> str:
     if novel:
         return f"It is novel: {novel}. The label means little."
     return (
-        f"Of the training rows of {nearest}, the class nearest to it, "
-        f"{typicality:.{int(typicality < 0.1)}%} are at most as typical."
+        f"It is at least as typical of {nearest}, the class nearest to it, as "
+        f"{typicality:.{int(typicality < 0.1)}%} of its training rows."
     )
 
 
@@ -87,7 +87,8 @@ def reasons(
     return " ".join(
         f"In favour of {name}: "
         + ", ".join(
-            f"{named_value(names[j], values[j])} ({times(evidence[j])})" for j in side[:_MOST_REASONS]
+            f"{named_value(names[j], values[j])} (makes it {times(evidence[j])} as likely)"
+            for j in side[:_MOST_REASONS]
         )
         + "."
         if side
@@ -121,7 +122,7 @@ def _more_likely(log_odds: float, label: Any, rival: Any) -> str:
 
 def support(label: Any, effective_rows: float) -> str:
     """Say how many training rows carry the density of the label at a row."""
-    return f"The density of {label} here is carried as if by {counted(round(effective_rows), 'row')}."
+    return f"The label {label} rests on about {counted(round(effective_rows), 'training row')}."
 
 
 def rests_on_row(name: str, share: float) -> str:
@@ -139,3 +140,16 @@ def rows_to_look_at(n_found: int, n_rows: int, counts: Mapping[str, int], *, sev
     more = ", some for more than one reason" if several else ""
     named = ", ".join(f"{n} {name}" for name, n in counts.items())
     return f"{n_found} of {counted(n_rows, 'row')} on this page{more}: {named}."
+
+
+def assessed_row(
+    called: str, label: Any, probability: float, typicality: float, novel: bool, labels: Sequence[Any]
+) -> str:
+    """Say which label a row gets, how typical it is, whether it is novel, and which labels it may have."""
+    place = f"typicality {typicality:.2f}{', novel' * novel}"
+    return f"row {called}: {label} ({probability:.2f}), {place}, set: {set_text(labels)}"
+
+
+def set_text(labels: Sequence[Any]) -> str:
+    """Write the labels of a prediction set, as in "ant, bee"; "empty" if there are none."""
+    return ", ".join(map(str, labels)) or "empty"

@@ -57,7 +57,7 @@ def accuracy_of_new_rows(
 def most_frequent_mistake(label: Any, mistaken_for: Any, n_mistaken: int, n_rows: int) -> str:
     """Say which class is taken for which other one most often."""
     if not n_mistaken:
-        return "None is wrong."
+        return "Every label is right."
     rows = f"{n_mistaken} of {counted(n_rows, 'row')} of {label}"
     return f"The most frequent mistake is to take {label} for {mistaken_for}: {rows}."
 
@@ -67,16 +67,16 @@ def recall_known_least(
 ) -> str:
     """Say which recall has the widest interval, and how many more rows halve it; None if rows have groups."""
     rows = counted(n_rows, "row")
-    known = f"from {interval_text(interval)}, by {rows}"
+    certainty = f"{interval_text(interval)}, from {rows}"
     if interval is None:
-        known = f"there is no interval, by {rows} of one group"
+        certainty = f"its {rows} are of one group, so there is no interval"
     more = f"More rows of {label}, of new groups, would tell most."
     if n_more is not None:
         more = (
             f"To know it twice as well, which does not raise it, judge about {n_more} more rows of {label}, "
             f"{n_more + n_rows} in all."
         )
-    return f"The recall known least is that of {label}: {known}. {more}"
+    return f"The recall of {label} is the least certain: {certainty}. {more}"
 
 
 def recognised_least(label: Any, n_right: int, n_rows: int, mistaken_for: Any) -> str:

@@ -35,6 +35,11 @@ def groups_of_rows(n_groups: int | None) -> str:
     )
 
 
+def number_of_novel_rows(n_novel: int) -> str:
+    """Count novel rows, as in "2 are novel"."""
+    return f"{n_novel or 'none'} {'are' if n_novel > 1 else 'is'} novel"
+
+
 def novel_rows(n_novel: int, n_rows: int) -> str:
     """Say how many rows are novel."""
     if not n_novel:
