@@ -25,7 +25,10 @@ from corral.parallel import Computation
 from corral.sentences.numbers import different_texts, exact_text, number_text, range_texts
 from evidence import evidence_oracle
 
-HEADS = ["class", "variable", "marker", "direction", "effect", "pvalue", "typical", "background", "evidence"]
+HEADS = ["class", "variable", "marker", "direction", "effect", "pvalue", "evidence"]
+NUMBERS = ["lower_quartile", "upper_quartile", "share"]
+HEADS += ["typical", "others", "background", "background_classes", *NUMBERS]
+HEADS += [f"{sample}_{name}" for sample in ("others", "background") for name in NUMBERS]
 QUICK = {"random_state": 0}
 
 
@@ -72,7 +75,7 @@ def test_the_frame_has_a_line_for_each_class_and_variable(iris, estimator):
     assert isinstance(description, Description)
     frame = description.to_frame()
     selects = isinstance(model, MarkerSelector)
-    assert frame.columns.tolist() == (HEADS[:-1] if selects else HEADS)
+    assert frame.columns.tolist() == [name for name in HEADS if name != "evidence" or not selects]
     assert frame["class"].tolist() == np.repeat(model.classes_, 4).tolist()
     found = contrast(X.to_numpy(), np.searchsorted(model.classes_, y), 3)
     for label, of_class in frame.groupby("class"):
@@ -80,9 +83,9 @@ def test_the_frame_has_a_line_for_each_class_and_variable(iris, estimator):
         j = [X.columns.tolist().index(name) for name in of_class["variable"]]
         assert sorted(j) == [0, 1, 2, 3]
         assert_array_equal(of_class["marker"], found.markers[a, j])
-        assert_array_equal(of_class["effect"], found.effect[a, j])
         assert_array_equal(of_class["pvalue"], found.pvalue[a, j])
         assert_allclose(of_class["typical"], X[y == label].median().iloc[j])
+        assert_allclose(of_class["others"], X[y != label].median().iloc[j])
         # Relevant variables first, and strong ones before weak ones.
         order = list(zip(~of_class["marker"], -of_class["effect"].abs(), strict=True))
         assert order == sorted(order)
@@ -251,19 +254,17 @@ def test_mostly_zeros_are_told_by_ranges_or_shares():
     half = np.where(random.random(400) < np.where(y == "rich", 0.4, 0.05), random.exponential(5, 400), 0.0)
     few = np.where(random.random(400) < np.where(y == "rich", 0.2, 0.0), random.exponential(5, 400), 0.0)
     description = MarkerSelector().fit(np.column_stack([half, few]), y).describe()
-    upper, share = (
-        np.quantile(half[y == "rich"], 0.75, method="averaged_inverted_cdf"),
-        (few[y == "rich"] == 0.0).mean(),
-    )
+    upper, share = np.quantile(half[y == "rich"], 0.75), (few[y == "rich"] == 0.0).mean()
     assert description.phrase(0, 0) == f"x0 low (0 to 0; others 0 to {upper:.4g})"
-    assert description.phrase(0, 1) == f"x1 low (0 in 100%; others in {share:.0%})"
+    assert description.phrase(0, 1).endswith(f" more often (100%; others {share:.0%})")
+    assert description.phrase(0, 1).startswith("x1 at most 0.0")
 
 
 def test_many_variables_are_counted():
     X, y = load_breast_cancer(return_X_y=True)
     description = MarkerSelector().fit(X, y).describe()
-    n = int(description.markers[0].sum())
-    assert repr(description).splitlines()[0].endswith(f", and {n - 4} more")
+    n = int(description.markers[1].sum())
+    assert repr(description).splitlines()[1].endswith(f", and {n - 4} more")
 
 
 class Cells(HTMLParser):
@@ -288,7 +289,13 @@ def test_notebooks_show_a_table(fitted):
     assert any(text.startswith("<script>alert(1)</script> = 1 more often") for text in cells.texts)
     assert "no variable found" in cells.texts
     description = fitted.describe()
-    assert Cells(description._repr_html_()).tags.count("tr") == 1 + description.markers.sum()
+    n_lines = sum(len(description.lines(a)) for a in range(3))
+    cells = Cells(description._repr_html_())
+    assert cells.tags.count("tr") == 1 + n_lines
+    assert {f"{effect:+.2f}" for effect in description.effect[0, description.leading_markers(0)]} < set(
+        cells.texts
+    )
+    assert any("best from all other rows" in text for text in cells.texts)
 
 
 @pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")

@@ -190,6 +190,7 @@ def _map(description: Description, variables: Integers) -> dict[str, Any]:
         "differences": [[_difference(description, a, j) for j in variables] for a in classes],
         "order": [[places[j] for j in order if j in places] for order in description.order.tolist()],
         "evidence": _decimals(description.evidence[:, variables], 2),
+        "leading": [[places[j] for j in description.leading_markers(a) if j in places] for a in classes],
         "lines": [description.lines(a) for a in classes],
     }
 
