@@ -22,7 +22,7 @@ from corral.datasets import make_shifted_groups, make_ten_groups
 from corral.evidence.log_odds import class_evidence
 from corral.markers.contrast import contrast
 from corral.parallel import Computation
-from corral.sentences.numbers import different_texts, exact_text, number_text, range_texts
+from corral.sentences.numbers import different_texts, exact_text, number_text, percent_texts, range_texts
 from evidence import evidence_oracle
 
 HEADS = ["class", "variable", "marker", "direction", "effect", "pvalue", "evidence"]
@@ -256,8 +256,10 @@ def test_mostly_zeros_are_told_by_ranges_or_shares():
     description = MarkerSelector().fit(np.column_stack([half, few]), y).describe()
     upper, share = np.quantile(half[y == "rich"], 0.75), (few[y == "rich"] == 0.0).mean()
     assert description.phrase(0, 0) == f"x0 low (0 to 0; others 0 to {upper:.4g})"
-    assert description.phrase(0, 1).endswith(f" more often (100%; others {share:.0%})")
-    assert description.phrase(0, 1).startswith("x1 at most 0.0")
+    assert description.phrase(0, 1) == f"x1 = 0 more often (100%; others {share:.0%})"
+    least = few[few > 0.0].min()
+    assert description.phrase(1, 1).startswith("x1 at least 0.")
+    assert float(description.phrase(1, 1).split()[3]) == pytest.approx(least, rel=1e-3)
 
 
 def test_many_variables_are_counted():
@@ -265,6 +267,137 @@ def test_many_variables_are_counted():
     description = MarkerSelector().fit(X, y).describe()
     n = int(description.markers[1].sum())
     assert repr(description).splitlines()[1].endswith(f", and {n - 4} more")
+
+
+# Beside all other rows
+
+
+def five_places(n=60, seed=0):
+    """Five classes: "a" is high where three others are low and one is high as well; it has a color of two."""
+    random = np.random.default_rng(seed)
+    y = np.repeat(list("abcde"), [n, n, n, n, 3 * n])
+    high = np.isin(y, ["a", "e"])
+    X = pd.DataFrame({"length": random.normal(np.where(high, 6.0, 0.0), 1.0).round(2)})
+    X["color"] = pd.Categorical(np.where(high, "red", random.choice(["blue", "green"], y.size)))
+    X["width"] = random.normal(np.where(y == "a", 2.0, 0.0), 1.0).round(2)
+    return X, y
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+def test_others_are_all_other_rows_and_the_background_is_named():
+    X, y = five_places()
+    found = MarkerSelector().fit(X, y).describe()
+    own, others, three = y == "a", y != "a", np.isin(y, ["b", "c", "d"])
+    shares = [(X["color"][rows] == "red").mean() for rows in (own, three, others)]
+    assert shares == [1.0, 0.0, 0.5]
+    assert (
+        found.phrase(0, 1) == 'color = "red" more often (100%; 0% in 3 of 4 other classes; 50% of all others)'
+    )
+    medians = [f"{X['length'][rows].median():.4g}" for rows in (own, three, others)]
+    assert found.phrase(0, 0) == (
+        "length high ({}; {} in 3 of 4 other classes; {} in all others)".format(*medians)
+    )
+    assert (
+        found.phrase(0, 2)
+        == f"width high ({X['width'][own].median():.4g}; others {X['width'][others].median():.4g})"
+    )
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+def test_markers_are_ranked_by_all_other_rows_and_few_are_shown():
+    X, y = five_places()
+    weak = np.random.default_rng(1).normal(np.where(y == "a", 0.7, 0.0), 1.0)
+    found = MarkerSelector().fit(X.assign(weak=weak, shifted=weak + 20.0 * (y == "a")), y).describe()
+    assert found.markers[0].all()
+    names = [found.feature_names[j] for j in found.markers_of(0)]
+    assert names == ["shifted", "width", "length", "color", "weak"]
+    assert np.all(np.diff(np.abs(found.effect[0, found.order[0]])) <= 0.0)
+    assert [found.feature_names[j] for j in found.leading_markers(0)] == names[:4]
+    assert found.lines(0)[-1] == "and 1 more"
+    # What marks half of the classes tells none of them from all other rows.
+    assert found.effect[0, found.feature_names.index("color")] == 0.5
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+def test_the_frame_has_the_numbers_of_the_sentences():
+    X, y = five_places()
+    X.loc[::9, "width"] = np.nan
+    frame = MarkerSelector().fit(X, y).describe().to_frame()
+    for _, line in frame.iterrows():
+        x, own = X[line["variable"]], y == line["class"]
+        for prefix, rows in (("", own), ("others_", ~own)):
+            assert line[f"{prefix}missing"] == pytest.approx(x[rows].isna().mean())
+            if line["variable"] == "color":
+                category = line["direction"].split('"')[1]
+                assert line[f"{prefix}share"] == pytest.approx((x[rows] == category).mean())
+                continue
+            lower, median, upper = x[rows].quantile([0.25, 0.5, 0.75])
+            assert line[["typical", "others"][rows is not own]] == pytest.approx(median)
+            assert line[f"{prefix}lower_quartile"] == pytest.approx(lower)
+            assert line[f"{prefix}upper_quartile"] == pytest.approx(upper)
+    red = frame[(frame["class"] == "a") & (frame["variable"] == "color")].iloc[0]
+    assert (red["typical"], red["background_share"], red["background_classes"]) == ("red", 0.0, 3)
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+def test_groups_change_no_number_of_a_sentence():
+    X, y = five_places()
+    groups = np.arange(len(y)) // 6
+    X["length"] += np.repeat(np.random.default_rng(2).normal(0.0, 3.0, groups.max() + 1), 6)
+    plain, grouped = (MarkerSelector().fit(X, y, groups=each).describe() for each in (None, groups))
+    for name in ("typical", "others", "typical_range", "others_range"):
+        assert_array_equal(getattr(grouped, name), getattr(plain, name), err_msg=name)
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+def test_where_nothing_is_missing_no_share_says_so():
+    random = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [40, 60, 80])
+    X = pd.DataFrame({"complete": random.normal(size=180), "often": random.normal(size=180)})
+    X.loc[(y == 1) & (random.random(180) < 0.7), "often"] = np.nan
+    found = MarkerSelector().fit(X.assign(far=10.0 * y), y, groups=np.arange(180) // 2).describe()
+    assert not found.missing_shares[:, :, 0].any()
+    frame = found.to_frame().set_index(["class", "variable"])
+    for name in ("missing", "others_missing", "background_missing"):
+        assert (frame.loc[(slice(None), "complete"), name] == 0.0).all()
+    share = X["often"][y == 1].isna().mean()
+    assert found.missing_phrases(1) == [f"often missing more often ({share:.0%}; others 0%)"]
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+def test_sample_weights_count():
+    X, y = five_places()
+    weights = np.random.default_rng(3).integers(0, 4, len(y))
+    found = MarkerSelector().fit(X, y, sample_weight=weights).describe()
+    rows = np.repeat(np.arange(len(y)), weights)
+    share = (X["color"].to_numpy()[rows][y[rows] != "a"] == "red").mean()
+    assert found.shares[1, 0, 1] == pytest.approx(share)
+    widths = np.repeat(X["width"], weights)[np.repeat(y, weights) != "a"]
+    assert found.others[0, 2] == pytest.approx(np.quantile(widths, 0.5, method="averaged_inverted_cdf"))
+
+
+def test_two_classes_are_described_once():
+    X, y = load_breast_cancer(return_X_y=True)
+    found = MarkerSelector().fit(X, y).describe()
+    first, second = repr(found).splitlines()
+    assert first == "0: the same variables as for 1, the other way round"
+    assert second == f"1: {', '.join(found.lines(1))}"
+    assert found.lines(0)[0] != found.lines(1)[0]
+    assert "the other way round" in found._repr_html_()
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+def test_categories_that_are_equally_frequent_share_a_sentence():
+    y = np.repeat(["Europe", "Africa", "Asia"], [120, 240, 240])
+    country = [*np.repeat(list("ABCDEFGHIJ"), 12), *np.tile(list("UVWXYZ"), 80)]
+    found = MarkerSelector().fit(pd.DataFrame({"country": pd.Categorical(country)}), y).describe()
+    assert found.phrase(2, 0) == 'country = "A" or 9 other categories more often (100%; others 0%)'
+
+
+def test_small_shares_look_different():
+    assert percent_texts([0.004, 0.001]) == ["0.4%", "0.1%"]
+    assert percent_texts([1.0, 0.9996, 0.5]) == ["100.00%", "99.96%", "50.00%"]
+    assert percent_texts([0.25, 0.25]) == ["25%", "25%"]
 
 
 class Cells(HTMLParser):

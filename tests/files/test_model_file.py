@@ -349,7 +349,7 @@ def test_file_taken_apart_and_put_together_loads(file, path, queries):
     assert_array_equal(load_model(path).predict_proba(queries[:, :3]), expected)
 
 
-MODEL, POOL, DIRECTION = "state/model_", "state/model_/pool", "state/model_/learnt_contrast/direction"
+MODEL, POOL = "state/model_", "state/model_/pool"
 
 
 @pytest.mark.parametrize(
@@ -399,8 +399,6 @@ MODEL, POOL, DIRECTION = "state/model_", "state/model_/pool", "state/model_/lear
         (f"{POOL}/table/share", lambda a: a + 1.0, "share holds a number"),
         (f"{POOL}/lapse", {"!float": "nan"}, "lapse is not a number between"),
         (f"{POOL}/members/0/scale/knots", {"!tuple": [None]}, "knots are not those of 3 columns"),
-        (f"{DIRECTION}/!texts", ["up"], "it has positions that are not whole numbers"),
-        (f"{DIRECTION}/!texts", list("abcdef"), "direction holds something else"),
         ("params/n_jobs", 10**9, "params has no 'n_jobs'"),
         ("params/colour", 1, "params has no 'colour'"),
         ("params/min_effect", 2.0, ".*min_effect must be a number between 0 and 1"),
@@ -410,6 +408,20 @@ MODEL, POOL, DIRECTION = "state/model_", "state/model_/pool", "state/model_/lear
 )
 def test_forged_values(where, change, said, file, path):
     assert_forged(file, path, {where: change}, f"is damaged: {said}")
+
+
+@pytest.mark.parametrize(
+    ("where", "change", "said"),
+    [
+        ("direction/!texts", ["up"], "it has positions that are not whole numbers"),
+        ("direction/!texts", list("abcdefg"), "direction holds something else"),
+        ("quartiles", lambda a: a[1:], "quartiles has the shape"),
+        ("middles", lambda a: a * np.inf, "middles holds a number"),
+    ],
+)
+def test_forged_comparisons(where, change, said, data, path):
+    save_model(MarkerSelector().fit(*data), path)
+    assert_forged(path, path, {f"state/comparison_/{where}": change}, f"is damaged: {said}")
 
 
 def test_a_field_is_missing(file, path):

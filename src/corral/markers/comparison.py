@@ -128,7 +128,7 @@ def learn_comparison(training: TrainingRows, labels: NDArray[Any], contrast: Con
     for j, x in enumerate(X.T):
         column = _Column.sort(x, codes, weights, compared[:, :, j])
         missing[:, j] = class_weights - column.class_weights
-        test = _Test(contrast.markers[:, j], contrast.direction[:, j] != "", contrast.value[:, j])
+        test = _Test(contrast.markers[:, j], contrast.comparable[:, j], contrast.value[:, j])
         if n_categories[j]:
             compared_columns.append(_compare_categories(column, int(n_categories[j]), test))
         else:
@@ -315,8 +315,10 @@ def _most_different_range(column: _Column, a: int, values: Floats) -> tuple[Floa
         first, stop = stop, values.size
     elif gap[first] > gap[stop] and stop == values.size:
         first, stop = 0, first
-    shares = distributions[:, stop] - distributions[:, first]
-    return _short_bounds(values, first, stop), np.clip(shares, 0.0, 1.0)
+    shares = np.clip(distributions[:, stop] - distributions[:, first], 0.0, 1.0)
+    if stop == first + 1:
+        return np.full(2, values[first]), shares
+    return _short_bounds(values, first, stop), shares
 
 
 def _short_bounds(values: Floats, first: int, stop: int) -> Floats:
