@@ -17,6 +17,8 @@ from corral import (
     EmptySelectionWarning,
     MarkerSelector,
     RodeoClassifier,
+    load_model,
+    save_model,
 )
 from corral.datasets import make_shifted_groups, make_ten_groups
 from corral.evidence.log_odds import class_evidence
@@ -374,6 +376,24 @@ def test_sample_weights_count():
     assert found.shares[1, 0, 1] == pytest.approx(share)
     widths = np.repeat(X["width"], weights)[np.repeat(y, weights) != "a"]
     assert found.others[0, 2] == pytest.approx(np.quantile(widths, 0.5, method="averaged_inverted_cdf"))
+
+
+def test_compressed_classes_are_described_by_all_rows(tmp_path):
+    X, y = five_places(150)
+    X.loc[(y == "b") & (np.arange(y.size) % 3 > 0), "width"] = np.nan
+    fitted = CorralClassifier(max_rows=40, **QUICK).fit(X, y)
+    assert len(fitted.model_.data.X) == 5 * 40
+    save_model(fitted, tmp_path / "m.corral")
+    for model in (fitted, load_model(tmp_path / "m.corral")):
+        found = model.describe()
+        for a, label in enumerate("abcde"):
+            own, others = X[y == label], X[y != label]
+            assert_allclose(found.typical[a, [0, 2]], own[["length", "width"]].median())
+            assert_allclose(found.others[a, [0, 2]], others[["length", "width"]].median())
+            assert_allclose(
+                found.missing_shares[:2, a, 2], [each["width"].isna().mean() for each in (own, others)]
+            )
+        assert found.phrase(0, 1).endswith("(100%; 0% in 3 of 4 other classes; 50% of all others)")
 
 
 def test_two_classes_are_described_once():

@@ -17,6 +17,7 @@ from corral.estimators.validation import feature_names
 from corral.markers.comparison import Comparison, background_sizes
 from corral.markers.contrast import Contrast
 from corral.sentences.classes import (
+    LEAST_PART,
     MOST_PHRASES,
     RANKING,
     class_lines,
@@ -224,11 +225,11 @@ class Description:
         Returns
         -------
         variables : list of int
-            At most four markers, strongest first, each with an effect of at least half of the largest.
+            At most four markers, strongest first, each with an effect of at least a third of the largest.
         """
         sizes = np.abs(self.effect[label_number])
         markers = self.markers_of(label_number)[:MOST_PHRASES]
-        return [j for j in markers if sizes[j] >= 0.5 * sizes[markers[0]]]
+        return [j for j in markers if sizes[j] >= LEAST_PART * sizes[markers[0]]]
 
     def lines(self, label_number: int) -> list[str]:
         """Say what marks a class: its leading markers, values that it lacks, what its labels also rest on."""

@@ -75,9 +75,9 @@ class MarkerSelector(TableSelector):
     >>> selector.get_support(indices=True)
     array([0, 1])
     >>> print(selector.describe())
-    3: x1 high (0.1397; others -0.2672)
-    4: x1 low (-0.3754; others -0.02155)
-    5: x0 high (0.3676; others -0.2245), x1 narrow (-0.2997 to -0.05521; others -0.3796 to 0.1397)
+    3: x1 high (0.1397; others -0.2666)
+    4: x1 low (-0.3754; others -0.02085)
+    5: x0 high (0.3676; others -0.2245), x1 narrow (-0.2986 to -0.05527; others -0.3794 to 0.1397)
     """
 
     min_effect: float = MIN_EFFECT

@@ -15,8 +15,11 @@ from corral.sentences.numbers import (
     range_texts,
 )
 
-# Phrases about a class, of each kind.
+# Phrases about a class, of each kind: more than four are not read.
 MOST_PHRASES = 4
+
+# Part of the largest effect below which a marker is not shown: it adds little to what the first one says.
+LEAST_PART = 1.0 / 3.0
 
 # Digits of the ends of a range: they are rounded already, and a double has 15 that are sure.
 _DIGITS_OF_ENDS = 15
@@ -30,7 +33,7 @@ RANKING = (
     "Variables that tell the class best from all other rows come first. The effect measures that, from -1 to "
     "1: Cliff's delta (twice the area under the ROC curve, less 1) of values or of their distances from the "
     f"median, or the difference of two shares. A class shows at most {MOST_PHRASES} variables, and none with "
-    "less than half of the largest effect."
+    "less than a third of the largest effect."
 )
 
 
