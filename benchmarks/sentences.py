@@ -105,9 +105,9 @@ def others(fitted: Sequence[Fitted]) -> Iterator[Figure]:
         description = each.classifier.describe()
         phrases = list(_phrases(each, description))
         n_sentences += len(phrases)
-        found = [f"{each.name}: {phrase}: {fault}" for phrase, fault in phrases if fault]
-        faults += found
-        print(f"    {each.name:20} {len(phrases):5} sentences, {len(found)} off", flush=True)
+        off = [f"{each.name}: {phrase}: {fault}" for phrase, fault in phrases if fault]
+        faults += off
+        print(f"    {each.name:20} {len(phrases):5} sentences, {len(off)} off", flush=True)
     for fault in faults:
         print(f"    OFF {fault}")
     detail = f"{len(fitted)} tables"
@@ -158,16 +158,23 @@ _BACKGROUND = re.compile(
 
 def fault_of_phrase(phrase: str, name: str, column: pd.Series, samples: Samples) -> str:
     """What is wrong with a sentence such as "length low (1.5; others 4.9)"; empty if nothing is."""
+    try:
+        return _fault(phrase, name, column, samples)
+    except ValueError:  # what should be a number is none
+        return "cannot be read"
+
+
+def _fault(phrase: str, name: str, column: pd.Series, samples: Samples) -> str:
     parsed = _INSIDE.match(phrase)
     if parsed is None or not parsed["rest"].startswith(f"{name} "):
         return "cannot be read"
     words = parsed["rest"].removeprefix(f"{name} ")
     texts = [parsed["own"], parsed["beside"].removeprefix("others ")]
-    some = _BACKGROUND.match(parsed["beside"])
-    if some is not None:
-        if (int(some["n"]), int(some["m"])) != (samples.n_background, samples.n_others):
+    named = _BACKGROUND.match(parsed["beside"])
+    if named is not None:
+        if (int(named["n"]), int(named["m"])) != (samples.n_background, samples.n_others):
             return f"the background is {samples.n_background} of {samples.n_others} classes"
-        texts = [parsed["own"], some["others"], some["background"]]
+        texts = [parsed["own"], named["others"], named["background"]]
     rows = (samples.own, samples.others, samples.background)[: len(texts)]
     numbers = [_numbers(words, texts[0], column, each, rows) for each in rows]
     for text, expected in zip(texts, numbers, strict=True):
@@ -255,14 +262,16 @@ def typical_values(fitted: Sequence[Fitted]) -> Iterator[Figure]:
     n_values = n_off = 0
     for each in fitted:
         description = each.classifier.describe()
-        explanation = each.classifier.explain(each.new_X[:_MOST_EXPLAINED])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            explanation = each.classifier.explain(each.new_X[:_MOST_EXPLAINED])
         for i in np.flatnonzero(explanation.novel):
-            said = explanation.novelty(int(i), description)
+            sentence = explanation.novelty(int(i), description)
             label = explanation.nearest[i]
             for j in explanation.unlike(int(i)):
                 name, rows = explanation.feature_names[j], each.X.iloc[:, j][each.y == label].dropna()
                 shown = re.search(
-                    rf"{re.escape(name)} = .*? \({re.escape(str(label))} typically (.*?)[;)]", said
+                    rf"{re.escape(name)} = .*? \({re.escape(str(label))} typically (.*?)[;)]", sentence
                 )
                 if shown is None or rows.empty:
                     continue

@@ -288,19 +288,20 @@ def five_places(n=60, seed=0):
 @pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 def test_others_are_all_other_rows_and_the_background_is_named():
     X, y = five_places()
-    found = MarkerSelector().fit(X, y).describe()
+    description = MarkerSelector().fit(X, y).describe()
     own, others, three = y == "a", y != "a", np.isin(y, ["b", "c", "d"])
     shares = [(X["color"][rows] == "red").mean() for rows in (own, three, others)]
     assert shares == [1.0, 0.0, 0.5]
     assert (
-        found.phrase(0, 1) == 'color = "red" more often (100%; 0% in 3 of 4 other classes; 50% of all others)'
+        description.phrase(0, 1)
+        == 'color = "red" more often (100%; 0% in 3 of 4 other classes; 50% of all others)'
     )
     medians = [f"{X['length'][rows].median():.4g}" for rows in (own, three, others)]
-    assert found.phrase(0, 0) == (
+    assert description.phrase(0, 0) == (
         "length high ({}; {} in 3 of 4 other classes; {} in all others)".format(*medians)
     )
     assert (
-        found.phrase(0, 2)
+        description.phrase(0, 2)
         == f"width high ({X['width'][own].median():.4g}; others {X['width'][others].median():.4g})"
     )
 
@@ -309,15 +310,15 @@ def test_others_are_all_other_rows_and_the_background_is_named():
 def test_markers_are_ranked_by_all_other_rows_and_few_are_shown():
     X, y = five_places()
     weak = np.random.default_rng(1).normal(np.where(y == "a", 0.7, 0.0), 1.0)
-    found = MarkerSelector().fit(X.assign(weak=weak, shifted=weak + 20.0 * (y == "a")), y).describe()
-    assert found.markers[0].all()
-    names = [found.feature_names[j] for j in found.markers_of(0)]
+    description = MarkerSelector().fit(X.assign(weak=weak, shifted=weak + 20.0 * (y == "a")), y).describe()
+    assert description.markers[0].all()
+    names = [description.feature_names[j] for j in description.markers_of(0)]
     assert names == ["shifted", "width", "length", "color", "weak"]
-    assert np.all(np.diff(np.abs(found.effect[0, found.order[0]])) <= 0.0)
-    assert [found.feature_names[j] for j in found.leading_markers(0)] == names[:4]
-    assert found.lines(0)[-1] == "and 1 more"
+    assert np.all(np.diff(np.abs(description.effect[0, description.order[0]])) <= 0.0)
+    assert [description.feature_names[j] for j in description.leading_markers(0)] == names[:4]
+    assert description.lines(0)[-1] == "and 1 more"
     # What marks half of the classes tells none of them from all other rows.
-    assert found.effect[0, found.feature_names.index("color")] == 0.5
+    assert description.effect[0, description.feature_names.index("color")] == 0.5
 
 
 @pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
@@ -357,25 +358,25 @@ def test_where_nothing_is_missing_no_share_says_so():
     y = np.repeat([0, 1, 2], [40, 60, 80])
     X = pd.DataFrame({"complete": random.normal(size=180), "often": random.normal(size=180)})
     X.loc[(y == 1) & (random.random(180) < 0.7), "often"] = np.nan
-    found = MarkerSelector().fit(X.assign(far=10.0 * y), y, groups=np.arange(180) // 2).describe()
-    assert not found.missing_shares[:, :, 0].any()
-    frame = found.to_frame().set_index(["class", "variable"])
+    description = MarkerSelector().fit(X.assign(far=10.0 * y), y, groups=np.arange(180) // 2).describe()
+    assert not description.missing_shares[:, :, 0].any()
+    frame = description.to_frame().set_index(["class", "variable"])
     for name in ("missing", "others_missing", "background_missing"):
         assert (frame.loc[(slice(None), "complete"), name] == 0.0).all()
     share = X["often"][y == 1].isna().mean()
-    assert found.missing_phrases(1) == [f"often missing more often ({share:.0%}; others 0%)"]
+    assert description.missing_phrases(1) == [f"often missing more often ({share:.0%}; others 0%)"]
 
 
 @pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 def test_sample_weights_count():
     X, y = five_places()
     weights = np.random.default_rng(3).integers(0, 4, len(y))
-    found = MarkerSelector().fit(X, y, sample_weight=weights).describe()
+    description = MarkerSelector().fit(X, y, sample_weight=weights).describe()
     rows = np.repeat(np.arange(len(y)), weights)
     share = (X["color"].to_numpy()[rows][y[rows] != "a"] == "red").mean()
-    assert found.shares[1, 0, 1] == pytest.approx(share)
+    assert description.shares[1, 0, 1] == pytest.approx(share)
     widths = np.repeat(X["width"], weights)[np.repeat(y, weights) != "a"]
-    assert found.others[0, 2] == pytest.approx(np.quantile(widths, 0.5, method="averaged_inverted_cdf"))
+    assert description.others[0, 2] == pytest.approx(np.quantile(widths, 0.5, method="averaged_inverted_cdf"))
 
 
 def test_compressed_classes_are_described_by_all_rows(tmp_path):
@@ -385,33 +386,33 @@ def test_compressed_classes_are_described_by_all_rows(tmp_path):
     assert len(fitted.model_.data.X) == 5 * 40
     save_model(fitted, tmp_path / "m.corral")
     for model in (fitted, load_model(tmp_path / "m.corral")):
-        found = model.describe()
+        description = model.describe()
         for a, label in enumerate("abcde"):
             own, others = X[y == label], X[y != label]
-            assert_allclose(found.typical[a, [0, 2]], own[["length", "width"]].median())
-            assert_allclose(found.others[a, [0, 2]], others[["length", "width"]].median())
+            assert_allclose(description.typical[a, [0, 2]], own[["length", "width"]].median())
+            assert_allclose(description.others[a, [0, 2]], others[["length", "width"]].median())
             assert_allclose(
-                found.missing_shares[:2, a, 2], [each["width"].isna().mean() for each in (own, others)]
+                description.missing_shares[:2, a, 2], [each["width"].isna().mean() for each in (own, others)]
             )
-        assert found.phrase(0, 1).endswith("(100%; 0% in 3 of 4 other classes; 50% of all others)")
+        assert description.phrase(0, 1).endswith("(100%; 0% in 3 of 4 other classes; 50% of all others)")
 
 
 def test_two_classes_are_described_once():
     X, y = load_breast_cancer(return_X_y=True)
-    found = MarkerSelector().fit(X, y).describe()
-    first, second = repr(found).splitlines()
+    description = MarkerSelector().fit(X, y).describe()
+    first, second = repr(description).splitlines()
     assert first == "0: the same variables as for 1, the other way round"
-    assert second == f"1: {', '.join(found.lines(1))}"
-    assert found.lines(0)[0] != found.lines(1)[0]
-    assert "the other way round" in found._repr_html_()
+    assert second == f"1: {', '.join(description.lines(1))}"
+    assert description.lines(0)[0] != description.lines(1)[0]
+    assert "the other way round" in description._repr_html_()
 
 
 @pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 def test_categories_that_are_equally_frequent_share_a_sentence():
     y = np.repeat(["Europe", "Africa", "Asia"], [120, 240, 240])
     country = [*np.repeat(list("ABCDEFGHIJ"), 12), *np.tile(list("UVWXYZ"), 80)]
-    found = MarkerSelector().fit(pd.DataFrame({"country": pd.Categorical(country)}), y).describe()
-    assert found.phrase(2, 0) == 'country = "A" or 9 other categories more often (100%; others 0%)'
+    description = MarkerSelector().fit(pd.DataFrame({"country": pd.Categorical(country)}), y).describe()
+    assert description.phrase(2, 0) == 'country = "A" or 9 other categories more often (100%; others 0%)'
 
 
 def test_small_shares_look_different():

@@ -55,8 +55,8 @@ def samples(contrast: Contrast, y: np.ndarray, a: int, j: int) -> list[np.ndarra
     return [y == a, y != a, np.isin(y, chosen) & (y != a)]
 
 
-def inside(found: Comparison, x: np.ndarray, a: int, j: int) -> np.ndarray:
-    low, high = found.bounds[:, a, j]
+def inside(result: Comparison, x: np.ndarray, a: int, j: int) -> np.ndarray:
+    low, high = result.bounds[:, a, j]
     return (np.isnan(low) | (x >= low)) & (np.isnan(high) | (x <= high))
 
 
@@ -64,36 +64,36 @@ def inside(found: Comparison, x: np.ndarray, a: int, j: int) -> np.ndarray:
 def test_numbers_are_those_of_pandas(grouped: bool) -> None:
     X, y, levels = table()
     groups = np.arange(len(y)) // 7 if grouped else None
-    contrast, found = compared(X, y, levels=levels, groups=groups)
+    contrast, result = compared(X, y, levels=levels, groups=groups)
     n_shares = 0
     for a in range(4):
         for j in range(5):
             for i, rows in enumerate(samples(contrast, y, a, j)):
                 x = pd.Series(X[rows, j]).dropna()
                 if levels[j]:
-                    assert found.middles[i, a, j] == x.mode()[0]
+                    assert result.middles[i, a, j] == x.mode()[0]
                 else:
                     lower, median, upper = x.quantile(QUANTILES)
-                    assert_allclose(found.middles[i, a, j], median, rtol=1e-12)
-                    assert_allclose(found.quartiles[:, i, a, j], [lower, upper], rtol=1e-12)
-                if found.direction[a, j].endswith("often"):
+                    assert_allclose(result.middles[i, a, j], median, rtol=1e-12)
+                    assert_allclose(result.quartiles[:, i, a, j], [lower, upper], rtol=1e-12)
+                if result.direction[a, j].endswith("often"):
                     n_shares += 1
-                    assert_allclose(found.shares[i, a, j], inside(found, x.to_numpy(), a, j).mean())
+                    assert_allclose(result.shares[i, a, j], inside(result, x.to_numpy(), a, j).mean())
                 else:
-                    assert np.isnan(found.shares[i, a, j])
+                    assert np.isnan(result.shares[i, a, j])
             n_background = np.unique(y[samples(contrast, y, a, j)[2]]).size
-            assert found.n_background[a, j] == (n_background if n_background < 3 else 0)
-        assert_allclose(found.missing[a], np.isnan(X[y == a]).mean(axis=0))
+            assert result.n_background[a, j] == (n_background if n_background < 3 else 0)
+        assert_allclose(result.missing[a], np.isnan(X[y == a]).mean(axis=0))
     assert n_shares > 10
-    assert (found.n_background > 0).any()
+    assert (result.n_background > 0).any()
 
 
 def test_shares_of_missing_values_are_those_of_pandas() -> None:
     X, y, _ = table()
-    _, found = compared(X[:, :4], y)
+    _, result = compared(X[:, :4], y)
     background = np.array([[True, False, True, False]] * 4).T & True
     background[:, 3] = [True, True, False, True]
-    shares = found.missing_shares(background)
+    shares = result.missing_shares(background)
     for a in range(4):
         for j in range(4):
             chosen = np.flatnonzero(background[:, j]) if background[:, j].any() else np.arange(4)
@@ -108,22 +108,22 @@ def test_shares_of_missing_values_are_those_of_pandas() -> None:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_effects_are_areas_under_roc_curves(seed: int) -> None:
     X, y, _ = table(seed)
-    found = compared(X[:, :2], y)[1]
+    result = compared(X[:, :2], y)[1]
     words = set()
     for a in range(4):
         for j in range(2):
             x = pd.Series(X[:, j])
             present, own = x.notna(), y == a
-            if found.direction[a, j] in ("high", "low"):
+            if result.direction[a, j] in ("high", "low"):
                 score = x[present]
-            elif found.direction[a, j] in ("narrow", "wide"):
+            elif result.direction[a, j] in ("narrow", "wide"):
                 ranks = x[present].rank()
                 score = (ranks - (ranks.size + 1) / 2).abs().round(9)
             else:
-                assert_allclose(found.effect[a, j], -np.diff(found.shares[:2, a, j])[0])
+                assert_allclose(result.effect[a, j], -np.diff(result.shares[:2, a, j])[0])
                 continue
-            words.add(found.direction[a, j])
-            assert_allclose(found.effect[a, j], 2.0 * roc_auc_score(own[present], score) - 1.0, atol=1e-9)
+            words.add(result.direction[a, j])
+            assert_allclose(result.effect[a, j], 2.0 * roc_auc_score(own[present], score) - 1.0, atol=1e-9)
     assert words & {"high", "low"}
     assert words & {"narrow", "wide"}
 
@@ -153,9 +153,9 @@ def test_two_modes_are_a_range_that_no_other_beats() -> None:
     x = np.where(
         y == 0, rng.normal(size=120), rng.choice([-1.0, 1.0], 120) * (1.0 + 0.1 * rng.normal(size=120))
     )
-    contrast, found = compared(x[:, np.newaxis], y)
+    contrast, result = compared(x[:, np.newaxis], y)
     assert contrast.markers.all()
-    assert found.direction[:, 0].tolist() == ["more often", "less often"]
+    assert result.direction[:, 0].tolist() == ["more often", "less often"]
     values = np.sort(x)
     for a in (0, 1):
         differences = [
@@ -163,22 +163,22 @@ def test_two_modes_are_a_range_that_no_other_beats() -> None:
             - ((x[y != a] >= low) & (x[y != a] <= high)).mean()
             for low, high in combinations_with_replacement(values, 2)
         ]
-        assert_allclose(abs(found.effect[a, 0]), np.abs(differences).max())
+        assert_allclose(abs(result.effect[a, 0]), np.abs(differences).max())
         assert_allclose(
-            found.shares[:2, a, 0], [inside(found, x[rows], a, 0).mean() for rows in (y == a, y != a)]
+            result.shares[:2, a, 0], [inside(result, x[rows], a, 0).mean() for rows in (y == a, y != a)]
         )
-        assert all(float(f"{bound:.6g}") == bound for bound in found.bounds[:, a, 0])
+        assert all(float(f"{bound:.6g}") == bound for bound in result.bounds[:, a, 0])
 
 
 def test_a_range_without_limit_is_told_from_where_it_is_more_frequent() -> None:
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 200)
     x = np.where(rng.random(400) < 0.2 * (y == 1), rng.exponential(5.0, 400), 0.0)
-    found = compared(x[:, np.newaxis], y)[1]
-    assert found.direction[:, 0].tolist() == ["more often", "more often"]
-    assert_allclose(found.bounds[:, 0, 0], 0.0)  # a single value
-    assert_allclose(found.bounds[:, 1, 0], [x[x > 0.0].min(), np.nan], rtol=1e-3)
-    assert_allclose(found.shares[:2, 0, 0], [(x[y == a] == 0.0).mean() for a in (0, 1)])
+    result = compared(x[:, np.newaxis], y)[1]
+    assert result.direction[:, 0].tolist() == ["more often", "more often"]
+    assert_allclose(result.bounds[:, 0, 0], 0.0)  # a single value
+    assert_allclose(result.bounds[:, 1, 0], [x[x > 0.0].min(), np.nan], rtol=1e-3)
+    assert_allclose(result.shares[:2, 0, 0], [(x[y == a] == 0.0).mean() for a in (0, 1)])
 
 
 def test_categories_that_are_equally_frequent_are_counted_together() -> None:
@@ -187,20 +187,23 @@ def test_categories_that_are_equally_frequent_are_counted_together() -> None:
     x = np.concatenate([np.repeat(np.arange(10), 12), [10, 10], np.tile(np.arange(11, 17), 100)]).astype(
         float
     )
-    contrast, found = compared(x[:, np.newaxis], y, levels=np.array([17]))
+    contrast, result = compared(x[:, np.newaxis], y, levels=np.array([17]))
     assert contrast.markers[0, 0]
-    assert (found.n_alike[0, 0], found.bounds[0, 0, 0], found.direction[0, 0]) == (10, 0.0, "more often")
-    assert_allclose(found.shares[:, 0, 0], [120 / 122, 0.0, 0.0])
-    assert_allclose(found.effect[0, 0], 120 / 122)
+    assert (result.n_alike[0, 0], result.bounds[0, 0, 0], result.direction[0, 0]) == (10, 0.0, "more often")
+    assert_allclose(result.shares[:, 0, 0], [120 / 122, 0.0, 0.0])
+    assert_allclose(result.effect[0, 0], 120 / 122)
     assert not contrast.markers[1:].any()
-    assert (found.n_alike[1:] == 1).all()
+    assert (result.n_alike[1:] == 1).all()
 
 
-def contradictions(contrast: Contrast, found: Comparison) -> list[tuple[int, int]]:
+def contradictions(contrast: Contrast, result: Comparison) -> list[tuple[int, int]]:
     """Classes and variables whose direction medians, quartiles or shares contradict."""
-    own, others = found.quartiles[:, 0], found.quartiles[:, 1]
-    wider, higher = np.diff(own, axis=0)[0] - np.diff(others, axis=0)[0], found.middles[0] - found.middles[1]
-    same, more = higher == 0.0, found.shares[0] - found.shares[1]
+    own, others = result.quartiles[:, 0], result.quartiles[:, 1]
+    wider, higher = (
+        np.diff(own, axis=0)[0] - np.diff(others, axis=0)[0],
+        result.middles[0] - result.middles[1],
+    )
+    same, more = higher == 0.0, result.shares[0] - result.shares[1]
     wrong = {
         "narrow": wider >= 0.0,
         "wide": wider <= 0.0,
@@ -208,9 +211,9 @@ def contradictions(contrast: Contrast, found: Comparison) -> list[tuple[int, int
         "low": (higher > 0.0) | (same & ((own > others).any(axis=0) | (own == others).all(axis=0))),
         "more often": more <= 0.0,
         "less often": more >= 0.0,
-        "": contrast.markers & (found.effect != 0.0),
+        "": contrast.markers & (result.effect != 0.0),
     }
-    wrongly = np.logical_or.reduce([(found.direction == word) & where for word, where in wrong.items()])
+    wrongly = np.logical_or.reduce([(result.direction == word) & where for word, where in wrong.items()])
     return [(int(a), int(j)) for a, j in np.argwhere(wrongly)]
 
 
@@ -229,10 +232,10 @@ def test_no_direction_contradicts_the_numbers_beside_it() -> None:
         X[:, 2] = np.where(rng.random(y.size) < 0.5 + 0.3 * np.tanh(shift[:, 2]), 0.0, np.exp(X[:, 2]))
         X[:, 3] = np.round(X[:, 3])
         X[:, 4] = rng.choice([-1.0, 1.0], y.size) * np.abs(shift[:, 4]) + 0.3 * rng.normal(size=y.size)
-        contrast, found = compared(X, y)
+        contrast, result = compared(X, y)
         n_marked += int(contrast.markers.sum())
-        words |= set(found.direction[contrast.markers].tolist())
-        assert not contradictions(contrast, found)
+        words |= set(result.direction[contrast.markers].tolist())
+        assert not contradictions(contrast, result)
     assert n_marked > 200
     assert words >= {"high", "low", "narrow", "wide", "more often", "less often"}
 
@@ -241,9 +244,9 @@ def test_of_few_values_the_one_that_marks_the_class_is_told() -> None:
     y = np.repeat([0, 1, 2], [20, 40, 40])
     X = np.zeros((100, 1))
     X[:14], X[14:18], X[20:26] = 2.0, 3.0, 1.0
-    contrast, found = compared(X, y)
+    contrast, result = compared(X, y)
     assert contrast.markers[:, 0].tolist() == [True, False, False]
-    assert (found.direction[0, 0], found.middles[0, 0, 0], found.middles[1, 0, 0]) == ("high", 2.0, 0.0)
+    assert (result.direction[0, 0], result.middles[0, 0, 0], result.middles[1, 0, 0]) == ("high", 2.0, 0.0)
     flag = compared((X == 2.0).astype(float), y)[1]
     assert (flag.direction[0, 0], flag.bounds[0, 0, 0], *flag.shares[:2, 0, 0]) == (
         "more often",
@@ -259,18 +262,18 @@ def test_very_large_values_and_classes_without_rows_are_taken() -> None:
     X = np.column_stack([rng.choice([-1e308, 1e308], 90), np.where(y == 0, 1e308, -1e308 * rng.random(90))])
     training = TrainingRows(X, y, None)
     data = LabelledRows.sort(training, expected=np.arange(4))
-    found = learn_comparison(training, data.labels, learn_contrast(data, 0.15))
-    found.validate()
-    assert np.isfinite(found.effect).all()
-    assert np.isfinite(found.middles[:, [0, 1, 3]]).all()
-    assert found.direction[2].tolist() == ["", ""]
-    assert_allclose(found.middles[1, 2], np.median(X / 1e308, axis=0) * 1e308)
+    result = learn_comparison(training, data.labels, learn_contrast(data, 0.15))
+    result.validate()
+    assert np.isfinite(result.effect).all()
+    assert np.isfinite(result.middles[:, [0, 1, 3]]).all()
+    assert result.direction[2].tolist() == ["", ""]
+    assert_allclose(result.middles[1, 2], np.median(X / 1e308, axis=0) * 1e308)
 
 
 def test_damaged_comparisons_are_refused() -> None:
     X, y, levels = table()
-    found = compared(X, y, levels=levels)[1]
-    found.validate()
-    found.direction[0, 0] = "upwards"
+    result = compared(X, y, levels=levels)[1]
+    result.validate()
+    result.direction[0, 0] = "upwards"
     with pytest.raises(ValueError, match="something else than directions"):
-        found.validate()
+        result.validate()

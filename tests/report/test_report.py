@@ -737,8 +737,8 @@ def test_bars_and_the_map_are_those_of_the_table(tmp_path):
     data = data_of(page_of(fitted, X, folder=tmp_path))
     shares = [[(X["color"][y == label] == color).mean() for color in ("blue", "red")] for label in "abc"]
     assert data["curves"]["6"]["y"] == np.rint(1000 * np.array(shares)).astype(int).tolist()
-    found = fitted.describe()
-    assert data["leading"] == [found.leading_markers(a) for a in range(3)]
-    assert len(data["leading"][0]) == 4 < found.markers[0].sum()
+    description = fitted.describe()
+    assert data["leading"] == [description.leading_markers(a) for a in range(3)]
+    assert len(data["leading"][0]) == 4 < description.markers[0].sum()
     red = [f"{(X['color'][rows] == 'red').mean():.0%}" for rows in (y == "b", y != "b")]
     assert data["differences"][1][6] == '= "red" more often ({}; others {})'.format(*red)

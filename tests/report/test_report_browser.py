@@ -385,8 +385,12 @@ def bars_of_waterfall(browser):
 MARKS = {"high": "●", "low": "●", "narrow": "▬", "wide": "▬"}
 
 
+HOLLOW = {"●": "○", "▬": "▭", "◆": "◇"}
+
+
 def mark(found, a, j):
-    return MARKS.get(found.direction[a, j], "◆") if found.markers[a, j] else ""
+    filled = MARKS.get(found.direction[a, j], "◆")
+    return "" if not found.markers[a, j] else filled if j in found.leading_markers(a) else HOLLOW[filled]
 
 
 def test_map_equals_describe(usual, model):

@@ -22,8 +22,8 @@ from corral.sentences.classes import (
     RANKING,
     class_lines,
     difference,
+    frequency_words,
     mirrored_lines,
-    often,
     often_missing,
 )
 from corral.sentences.numbers import value_text
@@ -313,10 +313,10 @@ class Description:
         """Show a table of the leading markers in notebooks."""
         lines = []
         for a, label in enumerate(self.classes.tolist()):
-            said = self.lines_beside_others(a)
-            leading = self.leading_markers(a) if said == self.lines(a) else []
+            texts = self.lines_beside_others(a)
+            leading = self.leading_markers(a) if texts == self.lines(a) else []
             numbers = [(f"{self.effect[a, j]:+.2f}", f"{self.pvalue[a, j]:.1g}") for j in leading]
-            pairs = zip_longest(said, numbers, fillvalue=("", ""))
+            pairs = zip_longest(texts, numbers, fillvalue=("", ""))
             lines += [(str(label), str(text), *each) for text, each in pairs]
         return html_table(("class", "what marks it", "effect", "p-value"), lines) + html_lines([RANKING])
 
@@ -372,5 +372,5 @@ def _directions(comparison: Comparison, levels: Sequence[list[Any] | None]) -> N
     for a, j in np.argwhere(np.char.endswith(comparison.direction, "often")).tolist():
         names, (low, high) = levels[j], comparison.bounds[:, a, j].tolist()
         category = None if names is None else str(names[int(low)])
-        direction[a, j] = often(low, high, direction[a, j], category, int(comparison.n_alike[a, j]))
+        direction[a, j] = frequency_words(low, high, direction[a, j], category, int(comparison.n_alike[a, j]))
     return direction

@@ -127,7 +127,7 @@ def learn_comparison(training: TrainingRows, labels: NDArray[Any], contrast: Con
     compared_columns, missing = [], np.zeros(contrast.markers.shape)
     for j, x in enumerate(X.T):
         column = _Column.sort(x, codes, weights, compared[:, :, j])
-        missing[:, j] = class_weights - column.class_weights
+        missing[:, j] = np.bincount(codes, np.isnan(x) * weights_or_ones(weights, x.size), n_classes)
         test = _Test(contrast.markers[:, j], contrast.comparable[:, j], contrast.value[:, j])
         if n_categories[j]:
             compared_columns.append(_compare_categories(column, int(n_categories[j]), test))
@@ -137,7 +137,7 @@ def learn_comparison(training: TrainingRows, labels: NDArray[Any], contrast: Con
     return Comparison(
         **{name: np.stack(arrays, axis=-1) for name, arrays in parts},
         n_background=background_sizes(contrast.background, has_rows),
-        missing=np.clip(missing / np.where(has_rows, class_weights, 1.0)[:, np.newaxis], 0.0, 1.0),
+        missing=missing / np.where(has_rows, class_weights, 1.0)[:, np.newaxis],
         class_weights=class_weights,
     )
 
@@ -146,7 +146,7 @@ class _Test(NamedTuple):
     """What `contrast` says of a variable, by class (n_classes,)."""
 
     markers: Bools
-    known: Bools  # whether anything can be said
+    comparable: Bools  # whether there is anything to compare
     value: Floats  # the category that differs most significantly
 
 
@@ -193,13 +193,13 @@ class _Column(NamedTuple):
 
     def quantiles(self) -> Floats:
         """(3, 3, n_classes) quartiles and medians of the samples, NaN without rows."""
-        found = np.full((3, 3, len(self.compared)), np.nan)
+        quantiles = np.full((3, 3, len(self.compared)), np.nan)
         for a in range(len(self.compared)):
             for i, rows in enumerate(self.samples(a)):
                 if rows.any():
                     weights = None if self.weights is None else self.weights[rows]
-                    found[:, i, a] = _quantiles(self.x[rows], weights)
-        return found
+                    quantiles[:, i, a] = _quantiles(self.x[rows], weights)
+        return quantiles
 
     def shares(self, cells: Integers, n_cells: int) -> Floats:
         """(3, n_classes, n_cells) shares of the samples in cells (n_rows,); 0 without rows."""
@@ -230,13 +230,13 @@ def _compare_categories(column: _Column, n_categories: int, test: _Test) -> _Com
     middles = np.where(shares.any(axis=2), shares.argmax(axis=2), np.nan)
     value = np.where(np.isnan(test.value), 0.0, test.value).astype(np.int64)
     shown = np.take_along_axis(shares, value[np.newaxis, :, np.newaxis], axis=2)
-    # Categories that are as frequent as the one named, which would have been any of them.
+    # Where other categories are as frequent as the one that is named, they are counted with it.
     alike = (np.abs(shares - shown)[:2] <= 1e-12).all(axis=0) & (
         test.markers & (shown[0, :, 0] > shown[1, :, 0])
     )[:, np.newaxis]
     alike[np.arange(n_classes), value] = True
     totals = np.where(alike, shares, 0.0).sum(axis=2)
-    effect = np.where(test.known, totals[0] - totals[1], 0.0)
+    effect = np.where(test.comparable, totals[0] - totals[1], 0.0)
     direction = np.where(effect > 0.0, "more often", np.where(effect < 0.0, "less often", ""))
     quartiles = np.full((2, 3, n_classes), np.nan)
     bounds = np.stack([value, value]).astype(np.float64)
@@ -253,7 +253,7 @@ def _compare_numbers(column: _Column, test: _Test) -> _Compared:
     few, faint = values.size <= FEW_VALUES, test.markers & (np.abs(effect) < MIN_EFFECT)
     by_value = few & ((values.size == 2) | (middles[0] == middles[1]) | (direction == "") | faint)
     of_values = column.shares(cells, values.size) if few else np.empty((3, n_classes, 0))
-    for a in np.flatnonzero(test.known & (by_value | (test.markers & (not few)))).tolist():
+    for a in np.flatnonzero(test.comparable & (by_value | (test.markers & (not few)))).tolist():
         if by_value[a]:
             best = int((of_values[0, a] - of_values[1, a]).argmax())
             ends, shown = np.full(2, values[best]), of_values[:, a, best]
@@ -263,7 +263,7 @@ def _compare_numbers(column: _Column, test: _Test) -> _Compared:
         if by_value[a] or faint[a] or abs(size) > _MUCH_MORE * abs(effect[a]):
             bounds[:, a], shares[:, a], effect[a] = ends, shown, size
             direction[a] = "more often" if size > 0.0 else "less often" if size < 0.0 else ""
-    direction, effect = np.where(test.known, direction, ""), np.where(test.known, effect, 0.0)
+    direction, effect = np.where(test.comparable, direction, ""), np.where(test.comparable, effect, 0.0)
     n_alike = np.ones(n_classes, dtype=np.int64)
     return _Compared(direction, effect, middles, np.stack([lower, upper]), bounds, shares, n_alike)
 

@@ -24,10 +24,10 @@ function markOf(a, j) {
 // Scales of the pairs that the map has, from the strongest on one side to the strongest on the other.
 function mapScales() {
   const found = new Set(data.kinds.flat());
-  return PAIRS.filter(([low, high]) => found.has(low) || found.has(high)).map(([low, high, mark, less, more]) => {
+  return PAIRS.filter(([low, high]) => found.has(low) || found.has(high)).map(([low, high, filled, less, more, hollow]) => {
     const strongestFirst = [6, 5, 4, 3, 2, 1].map((step) => [`${low} s${step}`, ""]);
     const strongestLast = [1, 2, 3, 4, 5, 6].map((step) => [`${high} s${step}`, ""]);
-    return { mark, scale: [less, [...strongestFirst, ["s0", ""], ...strongestLast], more] };
+    return { mark: `${filled} or ${hollow}`, scale: [less, [...strongestFirst, ["s0", ""], ...strongestLast], more] };
   });
 }
 

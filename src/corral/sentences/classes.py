@@ -37,7 +37,7 @@ RANKING = (
 )
 
 
-def often(low: float, high: float, word: str, category: str | None = None, n_alike: int = 1) -> str:
+def frequency_words(low: float, high: float, word: str, category: str | None = None, n_alike: int = 1) -> str:
     """Say what is "more often" or "less often", as in "= 1 more often": a category, a value or a range.
 
     NaN is an end without limit. `n_alike` categories are as frequent as the one that is named.
