@@ -141,7 +141,7 @@ def marked(tmp_path_factory):
 def test_the_table_of_classes_says_what_marks_them(marked):
     path, found = marked
     shown = run("info", path).stdout
-    assert max(map(len, shown.splitlines()[1:])) <= 80
+    assert max(len(line) for line in shown.splitlines() if line[0] in "│┃┏┡├└") <= 80
     words = unwrapped(shown)
     for k, j in enumerate(found.order[0].tolist()):
         assert (found.phrase(0, j) in words) == (k < 4)
@@ -151,7 +151,7 @@ def test_the_table_of_classes_says_what_marks_them(marked):
         assert sorted(found.also_rests_on(a)) == [0, 1]
         names = ", ".join(found.feature_names[j] for j in found.also_rests_on(a))
         assert f"no variable found labels also rest on {names} relevant by its bandwidths: " in words
-    assert "variables that describe it, strongest first" in words
+    assert "Variables that tell the class best from all other rows come first." in words
 
 
 def test_json_says_what_marks_classes(marked):
@@ -161,7 +161,7 @@ def test_json_says_what_marks_classes(marked):
     far = [found.feature_names[j] for j in order]
     assert result["markers"] == {"far": far, "opposite": [], "same": []}
     assert [mark["words"] for mark in result["marks"]["far"]] == [found.phrase(0, j) for j in order]
-    for name in ("direction", "effect", "pvalue", "typical", "background"):
+    for name in ("direction", "effect", "pvalue", "typical", "others", "background"):
         assert [mark[name] for mark in result["marks"]["far"]] == getattr(found, name)[0, order].tolist()
     assert result["also_rests_on"]["same"] == [found.feature_names[j] for j in found.also_rests_on(2)]
     assert result["relevant"].keys() == result["markers"].keys()  # of algorithm 2

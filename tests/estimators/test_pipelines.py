@@ -244,7 +244,7 @@ def test_report_of_levels_and_gaps(table, tmp_path):
     assert len(many["levels"]) == 12
     assert many["others"] == len(X) - 12
     assert data["curves"][str(at["empty"])]["x"] == []
-    assert "weight missing more often (100%; others 0%)" in shown
+    assert "weight missing less often (0%; others 100%)" in shown
     assert "<b>" not in shown
 
 

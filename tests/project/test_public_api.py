@@ -47,10 +47,12 @@ CLASSES = {
         axes_, figure_, from_estimator(estimator, X, y=None, *, axes=None), plot(axes=None)
     """,
     "corral.Description": """
-        classes, feature_names, markers, direction, effect, pvalue, typical, background, evidence, order,
-        typical_range, background_range, value, shares, levels, often_missing, missing_shares,
-        adds_nothing(), also_rests_on(label_number), lines(label_number), markers_of(label_number),
-        missing_phrases(label_number), phrase(label_number, variable), to_frame(),
+        classes, feature_names, markers, direction, effect, pvalue, typical, others, background, evidence,
+        order, typical_range, others_range, background_range, shares, background_classes, levels,
+        often_missing, missing_shares, missing_background_classes,
+        adds_nothing(), also_rests_on(label_number), leading_markers(label_number), lines(label_number),
+        lines_beside_others(label_number), markers_of(label_number), missing_phrases(label_number),
+        phrase(label_number, variable), to_frame(),
         value_text(variable, value)
     """,
     "corral.Explanation": """
@@ -88,7 +90,7 @@ CLASSES = {
     """,
     "corral.MarkerSelector": """
         min_effect=0.15, categorical_features='from_dtype',
-        classes_, contrast_, describe(), encoding_, feature_names_in_,
+        classes_, comparison_, contrast_, describe(), encoding_, feature_names_in_,
         fit(X, y, sample_weight=None, groups=None), gap_contrast_, markers_, n_features_in_, transform(X)
     """,
     "corral.RelevanceDisplay": """

@@ -155,7 +155,9 @@ def test_where_nothing_can_be_said_the_page_says_nothing(rows, tmp_path):
     a = data["classes"].index("one")
     assert data["differences"][a] == [""] * 6
     assert [of_class[2] for of_class in data["differences"]] == [""] * 3
-    assert sum(bool(said) for of_class in data["differences"] for said in of_class) == 10
+    clear = fitted.describe().direction != ""
+    assert [[bool(text) for text in of_class] for of_class in data["differences"]] == clear.tolist()
+    assert clear.sum() >= 8
 
 
 @pytest.mark.parametrize("bandwidth", ["class", "local"])
@@ -738,3 +740,20 @@ def test_few_values_are_bars(tmp_path):
     assert curves["1"]["levels"] == ["2007", "2008", "2009"]
     assert curves["1"]["y"] == [[345, 345, 310], [333, 333, 333]]
     assert "levels" not in curves["0"]
+
+
+def test_bars_and_the_map_are_those_of_the_table(tmp_path):
+    """Of compressed classes, too, all rows count; filled marks are those of the leading markers."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], [100, 200, 300])
+    X = pd.DataFrame({f"x{j}": rng.normal(j * (y == "a")) for j in range(6)})
+    X["color"] = pd.Categorical(np.where(rng.random(600) < np.where(y == "b", 0.7, 0.2), "red", "blue"))
+    fitted = CorralClassifier(max_rows=40, random_state=0).fit(X, y)
+    data = data_of(page_of(fitted, X, folder=tmp_path))
+    shares = [[(X["color"][y == label] == color).mean() for color in ("blue", "red")] for label in "abc"]
+    assert data["curves"]["6"]["y"] == np.rint(1000 * np.array(shares)).astype(int).tolist()
+    description = fitted.describe()
+    assert data["leading"] == [description.leading_markers(a) for a in range(3)]
+    assert len(data["leading"][0]) == 4 < description.markers[0].sum()
+    red = [f"{(X['color'][rows] == 'red').mean():.0%}" for rows in (y == "b", y != "b")]
+    assert data["differences"][1][6] == '= "red" more often ({}; others {})'.format(*red)

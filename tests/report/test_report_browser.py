@@ -387,8 +387,12 @@ def bars_of_waterfall(browser):
 MARKS = {"high": "●", "low": "●", "narrow": "▬", "wide": "▬"}
 
 
+HOLLOW = {"●": "○", "▬": "▭", "◆": "◇"}
+
+
 def mark(found, a, j):
-    return MARKS.get(found.direction[a, j], "◆") if found.markers[a, j] else ""
+    filled = MARKS.get(found.direction[a, j], "◆")
+    return "" if not found.markers[a, j] else filled if j in found.leading_markers(a) else HOLLOW[filled]
 
 
 def test_map_equals_describe(usual, model):
@@ -399,7 +403,7 @@ def test_map_equals_describe(usual, model):
     assert len(shown) == found.effect.size
     for a, j in np.ndindex(found.effect.shape):
         difference, effect, pvalue, describes = shown[str(fitted.classes_[a]), f"x{j}"]
-        assert f"x{j} {difference}" == found.phrase(a, j)
+        assert f"x{j} {difference or '(no clear difference)'}" == found.phrase(a, j)
         assert float(effect) == pytest.approx(found.effect[a, j], abs=0.005001)
         assert float(pvalue) == float(f"{found.pvalue[a, j]:.1g}")
         assert describes == (f"{mark(found, a, j)} yes" if found.markers[a, j] else "no")

@@ -23,7 +23,7 @@ from corral.cli.shared import MOST_NAMED, listed, visible
 from corral.estimators.validation import feature_names
 from corral.files.atomic import naming
 from corral.planning.curve import TIMES
-from corral.sentences.classes import NO_MARKER, NO_MARKER_AT_ALL, class_lines
+from corral.sentences.classes import NO_MARKER, NO_MARKER_AT_ALL, RANKING
 from corral.sentences.numbers import counted, interval_text, number_text, value_text
 
 if TYPE_CHECKING:
@@ -167,16 +167,11 @@ def _relevant_variables(fitted: Any, a: int) -> list[str]:
 
 def _marks(found: Description) -> dict[str, Any]:
     """Name the variables that describe each class, strongest first, and say how."""
-    names = found.feature_names
-    numbers = ("direction", "effect", "pvalue", "typical", "background")
+    names, d = found.feature_names, len(found.feature_names)
+    lines = found.to_frame().drop(columns=["class", "marker"]).to_dict("records")
     marks = {
         str(label): [
-            {
-                "variable": names[j],
-                **{name: getattr(found, name)[a, j] for name in numbers},
-                "words": found.phrase(a, j),
-            }
-            for j in found.markers_of(a)
+            {**lines[a * d + i], "words": found.phrase(a, j)} for i, j in enumerate(found.markers_of(a))
         ]
         for a, label in enumerate(found.classes.tolist())
     }
@@ -185,6 +180,7 @@ def _marks(found: Description) -> dict[str, Any]:
         "marks": marks,
         "often_missing": {label: found.missing_phrases(a) for a, label in enumerate(marks)},
         "also_rests_on": {label: [names[j] for j in found.also_rests_on(a)] for a, label in enumerate(marks)},
+        "lines": {label: found.lines_beside_others(a) for a, label in enumerate(marks)},
     }
 
 
@@ -208,8 +204,8 @@ def description(
         yield f"accuracy to expect by cross-validation{bias}: {described['expected_accuracy']:.3f}"
     if {"rows_by_class", "markers", "relevant"} & described.keys():
         yield _class_table(described, accuracy)
-    if "markers" in described and not any(described["markers"].values()):
-        yield NO_MARKER_AT_ALL
+    if "markers" in described:
+        yield RANKING if any(described["markers"].values()) else NO_MARKER_AT_ALL
 
 
 def _class_table(described: Mapping[str, Any], accuracy: Mapping[str, float] | None) -> Table:
@@ -223,7 +219,7 @@ def _class_table(described: Mapping[str, Any], accuracy: Mapping[str, float] | N
         columns["accuracy"] = [f"{accuracy[label]:.2f}" if label in accuracy else "" for label in labels]
     if variables is not None:  # in groups of lines: a line break would be made visible
         lines = [Group(*_variables_of(described, label)) for label in labels]
-        columns["variables that describe it, strongest first"] = lines
+        columns["variables that describe it"] = lines
     shown = Table(*columns, show_lines=variables is not None)
     for cells in zip(*columns.values(), strict=True):
         shown.add_row(*cells)
@@ -235,11 +231,7 @@ def _variables_of(described: Mapping[str, Any], label: str) -> Iterator[str]:
     if "marks" not in described:
         yield listed(described["relevant"][label], str) or NO_MARKER
         return
-    yield from class_lines(
-        [mark["words"] for mark in described["marks"][label]],
-        described["often_missing"][label],
-        described["also_rests_on"][label],
-    )
+    yield from described["lines"][label]
     if "relevant" in described:
         yield f"relevant by its bandwidths: {listed(described['relevant'][label], str) or 'no variable'}"
 

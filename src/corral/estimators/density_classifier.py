@@ -411,7 +411,7 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         return evaluate_rows(self, X, bandwidths=True).explanation(against, n_listed)
 
     def describe(self) -> Description:
-        """What marks each class: variables in which it differs from its background, strongest first.
+        """What marks each class: the variables that tell it best from all other rows come first.
 
         Markers are found in the training rows, by ranks and with error control, whatever the densities use.
         The evidence says what the labels rest on; it is computed once, from at most 50 rows of each class
@@ -425,7 +425,7 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         check_is_fitted(self)
         model = self.model_
         evidence = evidence_of_classes(model, self._computation())
-        return class_description(self, model.contrast, model.gap_contrast, evidence)
+        return class_description(self, model.contrast, model.comparison, model.gap_contrast, evidence)
 
     @property
     def feature_importances_(self) -> Floats:

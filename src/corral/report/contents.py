@@ -190,6 +190,7 @@ def _map(description: Description, variables: Integers) -> dict[str, Any]:
         "differences": [[_difference(description, a, j) for j in variables] for a in classes],
         "order": [[places[j] for j in order if j in places] for order in description.order.tolist()],
         "evidence": _decimals(description.evidence[:, variables], 2),
+        "leading": [[places[j] for j in description.leading_markers(a) if j in places] for a in classes],
         "lines": [description.lines(a) for a in classes],
     }
 
@@ -218,18 +219,19 @@ def _curves(
 
 def _drawn(model: LocalModel, j: int, levels: list[Any] | None) -> dict[str, Any]:
     """Bars of variable j if it has categories, or numbers of which there are few; else curves."""
-    data, n_classes = model.data, model.labels.size
-    x = data.X[:, j]
+    data, training, n_classes = model.data, model.training, model.labels.size
+    x = training.X[:, j]
     values = np.unique(x[~np.isnan(x)])
     if not levels and not 0 < values.size <= min(_FEW_VALUES, np.count_nonzero(~np.isnan(x)) / 2):
-        grid, densities = density_curves(x, data.codes, data.weights, n_classes)
+        grid, densities = density_curves(data.X[:, j], data.codes, data.weights, n_classes)
         return {"x": _digits(grid), "y": _thousandths(densities)}
     if levels:
         names = [str(level) for level in levels]
     else:
         names = [str(value) for value in _digits(values)]
         x = np.where(np.isnan(x), np.nan, np.searchsorted(values, x))
-    shares = shares_of_sum(category_counts(x, data.codes, data.weights, n_classes, len(names)))
+    codes = np.searchsorted(model.labels, training.y)  # bars are shares of the rows as they were given
+    shares = shares_of_sum(category_counts(x, codes, training.weights, n_classes, len(names)))
     most = np.sort(np.argsort(-shares.max(axis=0), kind="stable")[:_MOST_CATEGORIES])
     return {
         "levels": [names[k] for k in most],

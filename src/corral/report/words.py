@@ -18,7 +18,7 @@ from corral.evaluation.scores import Recall, rows_to_halve_interval
 from corral.evidence.novelty import medians_where_unlike
 from corral.planning import LearningCurve, SampleSizes
 from corral.report.shown import Judged, Shown
-from corral.sentences.classes import needless_variables, number_of_markers
+from corral.sentences.classes import RANKING, needless_variables, number_of_markers
 from corral.sentences.numbers import begun, counted, interval_text, number_text
 from corral.sentences.scores import (
     ASK_FOR_SAMPLE_SIZES,
@@ -67,7 +67,7 @@ def page_words(
             {
                 "name": str(label),
                 "rows": number_text(estimator.class_count_[a]),
-                "variables": [] if description is None else description.lines(a),
+                "variables": [] if description is None else description.lines_beside_others(a),
             }
             for a, label in enumerate(estimator.classes_.tolist())
         ],
@@ -80,6 +80,7 @@ def page_words(
         "what_next": _what_next(estimator, description, judged, sample_sizes),
         "kind": type(estimator).__name__,
         "explains": description is not None,
+        "ranking": RANKING,
         "judged": judged,
         "sample_sizes": _sample_sizes(sample_sizes),
         "curve": _curve(sample_sizes, judged) if isinstance(sample_sizes, LearningCurve) else None,
