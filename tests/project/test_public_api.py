@@ -37,7 +37,7 @@ POOL = """
 """
 
 CLASSES = {
-    "corral.Assessment": "proba, scores, typicality, novelty, is_novel",
+    "corral.Assessment": "proba, scores, typicality, novelty, is_novel, sample_names=None",
     "corral.BandwidthDisplay": """
         bandwidths, titles, feature_names, initial_bandwidths=None, relevant=None, units='scaled units',
         axes_, figure_, from_estimator(estimator, X, y=None, *, axes=None), plot(axes=None)
@@ -51,13 +51,13 @@ CLASSES = {
     """,
     "corral.Explanation": """
         label, rival, probability, feature_names, values, bandwidths, base, evidence, evidence_error,
-        conditional, rows, shares, effective_rows, group_share, row_names, nearest, typicality, novel,
-        unlikeness, stands_for, training_range,
+        conditional, rows, shares, effective_rows, group_share, stands_out, rests_on_few, row_names, nearest,
+        typicality, novel, unlikeness, stands_for, nearest_range, sample_names=None,
         caution(sample), log_odds, novelty(sample, description=None), renumbered(positions),
         sentences(sample, called=None, description=None), support_to_frame(), to_frame(), unlike(sample)
     """,
     "corral.ExplanationDisplay": """
-        label, rival, probability, feature_names, values, evidence, rows, shares, base=0.0,
+        label, rival, probability, feature_names, values, evidence, rows, shares, base=0.0, row_names=None,
         axes_, figure_,
         from_estimator(estimator, X, *, sample=0, against=None, n_rows=5, max_variables=12, axes=None),
         from_explanation(explanation, *, sample=0, max_variables=12, axes=None),
@@ -146,6 +146,7 @@ WARNINGS = [
     "corral.CopiedRowsWarning",
     "corral.EmptySelectionWarning",
     "corral.NearDuplicatesWarning",
+    "corral.ShiftedTableWarning",
     "corral.UnknownLevelsWarning",
 ]
 

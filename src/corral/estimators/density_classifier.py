@@ -25,11 +25,13 @@ from corral.estimators.validation import (
     check_integer,
     check_kind_of_labels,
     check_number,
+    feature_names,
     refuse_groups_of_whole_classes,
     row_names,
     sort_rows,
     unchanged_by_errors,
 )
+from corral.estimators.warned import warn_of_shift
 from corral.evidence.explanations import evidence_of_classes
 from corral.markers.contrast import learn_contrast
 from corral.model import LocalModel
@@ -176,6 +178,7 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         log_density : ndarray of shape (n_samples, n_classes)
         """
         samples = self._check_samples(X)
+        warn_of_shift(self.model_, samples, feature_names(self))
         return self.model_.log_densities(samples, self._computation())
 
     @by_rows(dtype=object)
@@ -363,7 +366,9 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         assessment : Assessment
             With `proba`, `scores`, `typicality`, `novelty` and `is_novel`.
         """
-        return evaluate_rows(self, X).assessment()
+        rows = evaluate_rows(self, X)
+        warn_of_shift(self.model_, rows.X, feature_names(self))
+        return rows.assessment()
 
     def explain(self, X: ArrayLike, *, against: ArrayLike | None = None, n_rows: int = 5) -> Explanation:
         """Why each row of `X` gets its label and not another one.
