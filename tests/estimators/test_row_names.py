@@ -124,7 +124,7 @@ def test_reports_name_rows_by_their_labels(frame, tmp_path):
     write_report(tmp_path / "r.html", fitted, new, y[new.index])
     data = data_of((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert sorted(row["name"] for row in data["rows"]) == sorted(map(str, new.index))
-    assert data["trainingNames"] == {i: f"row {train.index[int(i)]}" for i in data["training"]}
+    assert data["trainingNames"] == {i: train.index[int(i)] for i in data["training"]}
 
 
 def test_names_of_another_fit_are_forgotten(frame):

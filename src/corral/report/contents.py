@@ -34,7 +34,6 @@ from corral.sentences.rows import (
     nearest_rows_caption,
     rows_to_look_at,
     torn,
-    training_row,
     wrong,
 )
 from corral.sentences.scores import reliability
@@ -135,7 +134,7 @@ class Contents:
         data = self.numbers | {
             "rows": [row | {"values": line(row["values"])} for row in drawn],
             "training": {i: line(self.training[i]) for i in needed},
-            "trainingNames": None if names is None else {i: training_row(names[i]) for i in needed},
+            "trainingNames": None if names is None else {i: names[i] for i in needed},
             "look": _look(rows),
         }
         data["values"] = list(lines)
@@ -330,7 +329,7 @@ def _explained(
         listed = explanation.rows[i] >= 0
         novelty = explanation.novelty(i, description)
         yield {
-            "words": explanation.sentences(i, name, description) | {"rows": _rows_caption(explanation, i)},
+            "words": explanation.sentences(i, name, description) | {"nearest": _rows_caption(explanation, i)},
             "novel": int(assessed.is_novel[i]),
             "novelty": f"novel: {novelty}" if novelty else "",
             "unlike": unlike_values(explanation, i) if novelty else {},

@@ -29,7 +29,7 @@ function choice(id, names) {
 }
 
 function rowTitle(row) {
-  const mark = row.novel ? "⚠ novel" : `(${thousandths(row.proba[row.label])})`;
+  const mark = `(${thousandths(row.proba[row.label])})${row.novel ? " ⚠ novel" : ""}`;
   const said = `${row.name}: ${classes[row.label]} ${mark}`;
   return wrong(row) ? `✗ ${said}, recorded ${classes[row.truth]}` : said;
 }
@@ -187,6 +187,12 @@ function evidenceTable(row) {
   return table(`Evidence of each variable for ${pair}; it depends on the other values of the row`, columns, byEvidence(row), FEW);
 }
 
+// A number alone would look like a value.
+function trainingCalled(i) {
+  const label = trainingLabel(i);
+  return typeof label === "number" ? `training row ${label}` : label;
+}
+
 function supportTable(row) {
   const itself = { name: "this row", share: 2, shown: "", values: row.values };
   const known = (values) => values.filter((value) => value !== null).length;
@@ -195,7 +201,7 @@ function supportTable(row) {
   const telling = named.filter((k) => 2 * known(data.training[row.support[k]]) >= known(row.values));
   const listed = telling.length ? telling : named;
   const others = listed.map((k) => ({
-    name: data.trainingNames?.[row.support[k]] ?? `training row ${row.support[k]}`,
+    name: trainingCalled(row.support[k]),
     share: row.shares[k],
     shown: thousandths(row.shares[k]),
     values: data.training[row.support[k]],
@@ -205,7 +211,7 @@ function supportTable(row) {
     { name: "share", show: (each) => each.shown, sort: (each) => each.share },
     ...valueColumns(byEvidence(row), (each) => each.values),
   ];
-  const node = table(`${row.words.rows} Variables by evidence`, columns, [itself, ...others]);
+  const node = table(`${row.words.nearest} Variables by evidence`, columns, [itself, ...others]);
   return make("div", { class: "values" }, node);
 }
 
