@@ -120,7 +120,7 @@ def test_a_value_beyond_the_range_looks_different_from_its_end(fitted, iris):
     typical = f"{fitted.describe().typical[0, 2]:g}"
     assert found.nearest[0] == fitted.classes_[0]
     assert beyond.novelty(0, fitted.describe()).endswith(
-        f"({found.nearest[0]} typically {typical}, from 1 to 52.37)"
+        f"({found.nearest[0]} typically {typical}; from 1 to 52.37)"
     )
 
 

@@ -986,7 +986,7 @@ def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, far):
     assert len(listed(browser)) == novel.sum()
     text = one(browser, "#row").text
     assert "⚠ It is novel: unlike all training rows; from " in text
-    value = rf"{X.columns[3]} = 10\d\.\d \((\d) typically (0\.\d+), from -?[\d.]+ to [\d.]+\)"
+    value = rf"{X.columns[3]} = 10\d\.\d \((\d) typically (0\.\d+); from -?[\d.]+ to [\d.]+\)"
     said = f"the nearest class, it differs most by {value}"
     label, typical = re.search(said, text).groups()
     assert float(typical) == pytest.approx(fitted.describe().typical[int(label) - 1, 3], abs=1e-4)

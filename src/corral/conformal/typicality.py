@@ -185,11 +185,11 @@ class Reference(NamedTuple):
         return scores
 
 
-def rounded(values: Floats) -> Floats:
-    """Numbers with nine significant digits."""
-    size = np.abs(np.where(np.isfinite(values) & (values != 0.0), values, 1.0))
+def rounded(values: Floats, smallest: float = 1.0) -> Floats:
+    """Numbers with nine significant digits; those below `smallest` with as many decimals as it has."""
+    size = np.maximum(np.abs(np.where(np.isfinite(values), values, 0.0)), smallest)
     unit = 10.0 ** (np.floor(np.log10(size)) - _DIGITS_OF_SCORES + 1.0)
-    return np.where(unit > 0.0, np.round(values / np.where(unit > 0.0, unit, 1.0)) * unit, values)
+    return np.round(values / unit) * unit
 
 
 def excess_pvalue(n_novel: int, n_rows: int, level: float, n_training: float) -> float:

@@ -30,6 +30,9 @@ _MOST_LEFT_OUT = 400
 # Shares over weights that differ by less than this are equal but for rounding.
 _ROUNDING = 1e-9
 
+# Smaller shares are 0: rows that have them are ranked by distance.
+_LEAST_SHARE = 1e-100
+
 # Mean square of the difference of two rows in a variable whose standard deviation is 1: a missing value is as
 # far away as a row at random, and so is another category.
 _FAR = 2.0
@@ -116,7 +119,7 @@ def _strongest(
     stands_out: Bools = (
         np.ptp(ratios, axis=1) > _ROUNDING if len(rows.X) else np.zeros(len(X), dtype=np.bool_)
     )
-    shares = rounded(shares)
+    shares = rounded(shares, _LEAST_SHARE)
     keys = np.where(stands_out[:, np.newaxis], -shares, 0.0)
     order = np.argsort(keys, axis=1, kind="stable")
     first = np.take_along_axis(keys, order[:, : n_listed + 1], axis=1)

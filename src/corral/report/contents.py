@@ -358,14 +358,19 @@ def _look(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
     The measure is the probability of the recorded class, or of the label where no class is recorded.
     """
-    n_listed = min(_MOST_LOOKED_AT, math.ceil(_SHARE_LOOKED_AT * len(rows)))
-    order = sorted(range(len(rows)), key=lambda i: rows[i]["certainty"])[:n_listed]
+    order = least_certain([row["certainty"] for row in rows])
     counts = Counter(rank for row in rows for rank, _ in row["why"])
     named = {name: counts[rank] for rank, name in enumerate(_REASONS)}
     truth_known = any(row["truth"] >= 0 for row in rows)
     if not truth_known:
         del named["wrong"]
-    return {"rows": order, "said": rows_to_look_at(n_listed, len(rows), named, truth_known=truth_known)}
+    return {"rows": order, "said": rows_to_look_at(len(order), len(rows), named, truth_known=truth_known)}
+
+
+def least_certain(certainty: Sequence[float]) -> list[int]:
+    """Positions of the rows to look at, the least certain first: a tenth of them, at most twenty."""
+    n_listed = min(_MOST_LOOKED_AT, math.ceil(_SHARE_LOOKED_AT * len(certainty)))
+    return sorted(range(len(certainty)), key=lambda i: certainty[i])[:n_listed]
 
 
 # Errors and sample sizes

@@ -42,7 +42,7 @@ def torn(rival: Any, probability: float) -> str:
 def value_beside_class(name: str, value: Any, label: Any, ends: Sequence[float], typical: Any = None) -> str:
     """Name a value, and the typical value and the range of the training rows of a class, if there are any.
 
-    As in "length = 9.1 (setosa typically 1.5, from 1 to 1.9)", with so many digits that numbers that differ
+    As in "length = 9.1 (setosa typically 1.5; from 1 to 1.9)", with so many digits that numbers that differ
     look different. Categories have no range: `ends` is empty.
     """
     compared = [value, *([] if typical is None else [typical]), *ends]
@@ -51,7 +51,7 @@ def value_beside_class(name: str, value: Any, label: Any, ends: Sequence[float],
     beside = [] if typical is None else [f"typically {texts[1]}"]
     beside += [f"from {texts[-2]} to {texts[-1]}"] if ends else []
     said = named_value(name, value, texts[0])
-    return f"{said} ({label} {', '.join(beside)})" if beside else said
+    return f"{said} ({label} {'; '.join(beside)})" if beside else said
 
 
 def novelty(nearest: Any, values: Sequence[str]) -> str:
