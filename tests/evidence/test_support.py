@@ -45,13 +45,28 @@ def test_rows_of_equal_shares_are_ranked_by_distance(ten_groups):
 def test_that_no_row_stands_out_is_said(ten_groups):
     fitted, X, _ = ten_groups
     found = fitted.explain(X[:1])
-    assert f"closest:  row 0, row {found.rows[0, 1]}, row {found.rows[0, 2]} (no row stands out)" in repr(
-        found
-    )
+    names = [f"row {i}" for i in found.rows[0]]
+    assert f"closest:  {', '.join(names[:3])} (no row stands out)" in repr(found)
     assert found.sentences(0)["nearest"] == (
-        f"No training row of {found.label[0]} stands out: all have the same part in its density. The "
-        f"nearest, by the variables that carry the label, are {', '.join(f'row {i}' for i in found.rows[0])}."
+        f"No training row of {found.label[0]} stands out: many have the same part in its density. The "
+        f"nearest, by the variables that carry the label, are {', '.join(names)}."
     )
+
+
+def test_rows_that_are_equally_near_are_counted_and_not_named():
+    """As a bird of which only the island is known."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], 40)
+    X = pd.DataFrame({"x": rng.normal(size=80), "island": np.where(rng.random(80) < 0.5, "south", "north")})
+    X.loc[y == "a", "x"] += 2.0
+    sample = pd.DataFrame({"x": [np.nan], "island": ["south"]})
+    found = CorralClassifier(random_state=0).fit(X, y).explain(sample)
+    n_tied = int(((X["island"] == "south") & (y == found.label[0])).sum())
+    assert found.n_tied.tolist() == [n_tied]
+    assert not found.stands_out[0]
+    assert f"closest:  {n_tied} rows are equally near" in repr(found)
+    said = f"No training row of {found.label[0]} stands out: {n_tied} have the same part in its density, and"
+    assert found.sentences(0)["nearest"].startswith(said)
 
 
 def test_rows_that_weigh_more_are_not_nearer(ten_groups):
@@ -76,6 +91,11 @@ def test_a_row_that_stands_out_comes_first():
     )
 
 
+def test_rows_of_a_small_class_are_all_listed():
+    found = RodeoClassifier(bandwidth="class").fit([[0.0], [1.0], [1.1]], ["a", "b", "b"]).explain([[0.0]])
+    assert found.sentences(0)["nearest"].endswith("with their share of its density: row 0 (100%).")
+
+
 def test_missing_values_and_categories_have_distances():
     X = np.array([[0.0, 0.0], [1.0, 0.0], [np.nan, 0.0], [0.0, 1.0], [2.0, np.nan]])
     rows = LabelledRows.sort(TrainingRows(X, np.zeros(5), None, np.array([0, 3])))
@@ -95,5 +115,5 @@ def test_the_command_says_that_no_row_stands_out(ten_groups, tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     run("fit", tmp_path / "t.csv", "-t", "group", "--model", tmp_path / "m.corral", "-q")
     said = run("explain", tmp_path / "m.corral", tmp_path / "t.csv", "--row", 130).stdout
-    assert "stands out: all have the same part in its density." in said
+    assert "stands out: many have the same part in its density." in said
     assert "by the variables that carry the label, are row 130, row " in said

@@ -51,8 +51,8 @@ CLASSES = {
     """,
     "corral.Explanation": """
         label, rival, probability, feature_names, values, bandwidths, base, evidence, evidence_error,
-        conditional, rows, shares, effective_rows, group_share, stands_out, rests_on_few, row_names, nearest,
-        typicality, novel, unlikeness, stands_for, nearest_range, sample_names=None,
+        conditional, rows, shares, effective_rows, group_share, stands_out, n_tied, rests_on_few, row_names,
+        nearest, typicality, novel, unlikeness, stands_for, nearest_range, sample_names=None,
         caution(sample), log_odds, novelty(sample, description=None), renumbered(positions),
         sentences(sample, called=None, description=None), support_to_frame(), to_frame(), unlike(sample)
     """,

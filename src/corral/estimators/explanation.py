@@ -86,8 +86,11 @@ class Explanation:
     group_share : ndarray of shape (n_samples,)
         Largest share of the rows of one group (see `fit`) together; without groups that of one row.
     stands_out : ndarray of shape (n_samples,)
-        Whether some row has a larger share than its weight alone gives it. If none has, as where the density
-        is a normal one, `rows` are the nearest ones.
+        Whether `rows` are all rows of the class, or the first has a larger share than those that are not
+        listed, and than its weight alone gives it. If not, as where the density is a normal one, `rows` are
+        the nearest ones.
+    n_tied : ndarray of shape (n_samples,)
+        How many training rows have the share of the first one and are as near as it: 1 unless there are ties.
     rests_on_few : ndarray of shape (n_samples,)
         Whether one row, or the rows of one group, have more than half of the label's density, and more than
         at 95 in 100 training rows, each left out with its group.
@@ -150,6 +153,7 @@ class Explanation:
     effective_rows: Floats
     group_share: Floats
     stands_out: Bools
+    n_tied: Integers
     rests_on_few: Bools
     row_names: NDArray[Any] | None
     nearest: NDArray[Any]
@@ -297,8 +301,13 @@ class Explanation:
         names = self._listed_rows(i)
         if not names:
             return ""
-        shares = self.shares[i, : len(names)].tolist()
-        return nearest_rows(self.label[i], names, shares, stands_out=bool(self.stands_out[i]))
+        return nearest_rows(
+            self.label[i],
+            names,
+            self.shares[i, : len(names)].tolist(),
+            stands_out=bool(self.stands_out[i]),
+            n_tied=int(self.n_tied[i]),
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """One line per sample and variable (needs pandas)."""
@@ -378,6 +387,8 @@ class Explanation:
 
     def _closest(self, i: int) -> str:
         names = [training_row(name) for name in self._listed_rows(i)[:3]]
+        if self.n_tied[i] > self.rows.shape[1]:
+            return f"{self.n_tied[i]} rows are equally near"
         if names and not self.stands_out[i]:
             return f"{', '.join(names)} (no row stands out)"
         return ", ".join(f"{name} ({self.shares[i, k]:.0%})" for k, name in enumerate(names))

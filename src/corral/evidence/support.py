@@ -49,9 +49,10 @@ class Support(NamedTuple):
     # (n_samples,) 1 over the sum of squares: so many rows of equal shares carry as much
     effective_rows: Floats
     group_share: Floats  # (n_samples,) the largest share that the rows of one group have together
-    # (n_samples,) whether a row has a larger share than its weight alone gives it; if none has, the rows
-    # that are listed are the nearest ones
+    # (n_samples,) whether all rows are listed, or the first has a larger share than rows that are not, and
+    # than its weight alone gives it; if not, the rows that are listed are the nearest ones
     stands_out: Bools
+    n_tied: Integers  # (n_samples,) how many rows have the share of the first, and are as near as it
 
 
 def conditionals_and_support(
@@ -74,12 +75,13 @@ def conditionals_and_support(
         np.zeros(n),
         np.zeros(n),
         np.zeros(n, dtype=np.bool_),
+        np.ones(n, dtype=np.int64),
     )
 
     def look_at_label(samples: Integers) -> None:
         a = int(label[samples[0]])
         conditional[samples], shares = explainer.conditional(samples, a)
-        strongest, support.stands_out[samples] = _strongest(
+        strongest, support.stands_out[samples], support.n_tied[samples] = _strongest(
             shares, model.data.take(by_class[a]), explainer.X[samples], importance[samples], listed[1]
         )
         places = (samples, slice(strongest.shape[1]))
@@ -109,23 +111,27 @@ def _largest_shares(rows: LabelledRows, shares: Floats) -> Floats:
 
 def _strongest(
     shares: Floats, rows: LabelledRows, X: Floats, importance: Floats, n_listed: int
-) -> tuple[Integers, Bools]:
-    """Positions (n_samples, n_listed) of the strongest rows of a class, and whether the first stands out.
+) -> tuple[Integers, Bools, Integers]:
+    """Positions (n_samples, n_listed) of the strongest rows of a class, whether they stand out, and ties.
 
     By their shares (n_samples, n_rows), and where these are equal by their distances from the samples X. If
     shares are those of the weights, they say nothing, and distances decide.
     """
-    ratios = shares / (rows.all_weights / max(rows.all_weights.sum(), TINY))
-    stands_out: Bools = (
-        np.ptp(ratios, axis=1) > _ROUNDING if len(rows.X) else np.zeros(len(X), dtype=np.bool_)
-    )
+    n_tied = np.ones(len(X), dtype=np.int64)
+    if not len(rows.X):
+        return np.empty((len(X), 0), dtype=np.int64), n_tied < 1, n_tied
+    by_weight = np.ptp(shares / (rows.all_weights / rows.all_weights.sum()), axis=1) < _ROUNDING
     shares = rounded(shares, _LEAST_SHARE)
-    keys = np.where(stands_out[:, np.newaxis], -shares, 0.0)
+    keys = np.where(by_weight[:, np.newaxis], 0.0, -shares)
     order = np.argsort(keys, axis=1, kind="stable")
     first = np.take_along_axis(keys, order[:, : n_listed + 1], axis=1)
     for i in np.flatnonzero((np.diff(first, axis=1) == 0.0).any(axis=1)).tolist():
-        order[i] = np.lexsort((-shares[i], distances(X[i], rows, importance[i]), keys[i]))
-    return order[:, :n_listed], stands_out
+        apart = rounded(distances(X[i], rows, importance[i]))
+        order[i] = np.lexsort((-shares[i], apart, keys[i]))
+        nearest = order[i, 0]
+        n_tied[i] = np.count_nonzero((keys[i] == keys[i, nearest]) & (apart == apart[nearest]))
+    lists_all = len(rows.X) <= n_listed
+    return order[:, :n_listed], (first[:, 0] < first[:, -1]) | lists_all, n_tied
 
 
 def distances(x: Floats, rows: LabelledRows, importance: Floats) -> Floats:

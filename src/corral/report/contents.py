@@ -350,7 +350,12 @@ def _explained(
 
 
 def _rows_caption(explanation: Explanation, i: int) -> str:
-    return nearest_rows_caption(explanation.label[i], stands_out=bool(explanation.stands_out[i]))
+    return nearest_rows_caption(
+        explanation.label[i],
+        int((explanation.rows[i] >= 0).sum()),
+        stands_out=bool(explanation.stands_out[i]),
+        n_tied=int(explanation.n_tied[i]),
+    )
 
 
 def _look(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

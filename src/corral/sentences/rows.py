@@ -140,12 +140,19 @@ def training_row(name: Any) -> str:
     return name if isinstance(name, str) else f"row {name}"
 
 
-def nearest_rows(label: Any, names: Sequence[Any], shares: Sequence[float], *, stands_out: bool) -> str:
-    """Name the training rows most like a row, or those nearest to it if the density rests on all alike."""
+def nearest_rows(
+    label: Any, names: Sequence[Any], shares: Sequence[float], *, stands_out: bool, n_tied: int
+) -> str:
+    """Name the training rows most like a row, or those nearest to it if the density rests on many alike.
+
+    None is named if more rows are tied than names are given.
+    """
+    if n_tied > len(names):
+        return f"{no_row_stands_out(label)}: {n_tied} have the same part in its density, and are as near."
     if not stands_out:
         return (
-            f"No training row of {label} stands out: all have the same part in its density. The nearest, by "
-            f"the variables that carry the label, are {', '.join(map(training_row, names))}."
+            f"{no_row_stands_out(label)}: many have the same part in its density. The nearest, by the "
+            f"variables that carry the label, are {', '.join(map(training_row, names))}."
         )
     listed_rows = ", ".join(
         f"{training_row(name)} ({share:.0%})" for name, share in zip(names, shares, strict=True)
@@ -153,12 +160,19 @@ def nearest_rows(label: Any, names: Sequence[Any], shares: Sequence[float], *, s
     return f"Training rows of {label} most like it, with their share of its density: {listed_rows}."
 
 
-def nearest_rows_caption(label: Any, *, stands_out: bool) -> str:
+def no_row_stands_out(label: Any) -> str:
+    """Say that no training row of a class is more like a row than many others."""
+    return f"No training row of {label} stands out"
+
+
+def nearest_rows_caption(label: Any, n_listed: int, *, stands_out: bool, n_tied: int) -> str:
     """Say what a table of the training rows most like a row shows."""
+    if n_tied > n_listed:
+        return f"Nearest training rows of {label}: {n_listed} of {n_tied} that are equally near."
     if not stands_out:
         return (
-            f"Nearest training rows of {label}, by the variables that carry the label. None stands out: all "
-            f"rows of {label} have the same part in its density."
+            f"Nearest training rows of {label}, by the variables that carry the label. "
+            f"{no_row_stands_out(label)}: many have the same part in its density."
         )
     return (
         f"Nearest training rows of {label}. The density of a class says how closely its rows crowd around "

@@ -55,10 +55,11 @@ def novel_rows(n_novel: int, n_rows: int, pvalue: float | None, where: str = "")
     )
     if pvalue is None:
         return f"{said} {CHANCE_OF_NOVELTY}"
-    verdict = "more than" if more_than_chance(pvalue) else "no more than"
+    verdict = "significantly" if more_than_chance(pvalue) else "not significantly"
+    this = "this is" if n_novel == 1 else "these are"
     return (
-        f"{said} By chance about {0.01 * n_rows:.2g} would be: there are {verdict} chance makes (binomial "
-        f"test, {_pvalue_text(pvalue)})."
+        f"{said} By chance about {0.01 * n_rows:.2g} would be; {this} {verdict} more (binomial test, "
+        f"{_pvalue_text(pvalue)})."
     )
 
 
