@@ -255,7 +255,7 @@ def test_missing_values(folder, frame, tmp_path):
     result = run(*marked, "--missing", "drop-rows", "--json", "--model", tmp_path / "m.corral")
     assert json.loads(result.stdout)["rows"] == 86
     assert notes_of(result) == [
-        "left out 4 of 90 rows, which lack a value; training rows are counted without them."
+        "left out 4 of 90 rows, which lack a value; training rows keep their numbers."
     ]
     rows = frame.drop([3, 5, 7, 9])
     expected = RodeoClassifier(priors="empirical", random_state=0).fit(rows[NAMES], rows["species"])

@@ -465,7 +465,10 @@ def test_words_on_rows_that_are_novel():
         (-1.0, 10.0, "; median -1, of training rows 10"),
     ):
         said = tables.why_novel(90, 9, counts, {"length": (new, known)})
-        assert f"in the 9 of them that were looked at is most often length (in 9 of 9{expected}): see" in said
+        assert said.startswith(
+            "9 of the novel rows were looked at. What makes them unlike the training rows is"
+        )
+        assert f"most often length (in 9 of 9{expected}): see whether the units" in said
         said = tables.shifted_table(10, counts, {"length": (new, known)})
         assert f"outside the range of the training rows in length (in 9 of 10{expected}): see" in said
     assert tables.why_novel(9, 9, {"length": 4}, {}) == ""

@@ -364,7 +364,13 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         Returns
         -------
         assessment : Assessment
-            With `proba`, `scores`, `typicality`, `novelty` and `is_novel`.
+            With `proba`, `scores`, `typicality`, `novelty`, `is_novel` and the labels of the index of `X`.
+
+        Warns
+        -----
+        ShiftedTableWarning
+            If most of ten or more rows lie outside the range of the training rows in a variable. `predict`
+            and other methods that return labels, probabilities or densities warn of it, too.
         """
         rows = evaluate_rows(self, X)
         warn_of_shift(self.model_, rows.X, feature_names(self))
@@ -387,8 +393,9 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         -------
         explanation : Explanation
             Per sample the evidence of each variable for the label, which adds up to the log odds; the
-            training rows with the largest share of the label's density, numbered by their position in the `X`
-            given to `fit`; whether it is novel, and which variables make it unlike the nearest class.
+            training rows with the largest share of the label's density, or, where no row stands out, the
+            nearest ones, by their positions in the `X` given to `fit` and by the labels of its index; whether
+            it is novel, and which variables make it unlike the nearest class.
         """
         n_listed = check_integer("n_rows", n_rows)
         return evaluate_rows(self, X, bandwidths=True).explanation(against, n_listed)

@@ -86,8 +86,8 @@ def why_novel(
     named = _most_frequent(counts, n_explained, medians)
     if not named:
         return ""
-    first = "" if n_explained == n_novel else f" in the {n_explained} of them that were looked at"
-    return f"What makes them unlike the training rows{first} is most often {named}: {_CHECK_UNITS}"
+    first = "" if n_explained == n_novel else f"{n_explained} of the novel rows were looked at. "
+    return f"{first}What makes them unlike the training rows is most often {named}: {_CHECK_UNITS}"
 
 
 def shifted_table(n_rows: int, counts: Mapping[str, int], medians: Mapping[str, tuple[float, float]]) -> str:
