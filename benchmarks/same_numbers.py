@@ -103,7 +103,7 @@ OF_EXPLANATION = {
     "novel": "novel",
     "outlyingness": "unlikeness",
     "rows behind": "stands_for",
-    "training range": "training_range",
+    "range of the nearest class": "nearest_range",
 }
 OF_DESCRIPTION = {
     "markers": "markers",

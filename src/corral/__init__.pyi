@@ -20,7 +20,12 @@ from .estimators.rodeo_classifier import RodeoClassifier
 from .estimators.rodeo_density import RodeoDensity
 from .estimators.rodeo_selector import RodeoSelector
 from .estimators.tables import UnknownLevelsWarning
-from .estimators.warned import CopiedRowsWarning, EmptySelectionWarning, NearDuplicatesWarning
+from .estimators.warned import (
+    CopiedRowsWarning,
+    EmptySelectionWarning,
+    NearDuplicatesWarning,
+    ShiftedTableWarning,
+)
 from .evaluation.held_out import HeldOut
 from .files.model_file import load_model, save_model
 from .planning import LearningCurve, SampleSizes, estimate_sample_sizes
@@ -51,6 +56,7 @@ __all__ = [
     "RodeoSelector",
     "SampleSizeDisplay",
     "SampleSizes",
+    "ShiftedTableWarning",
     "UnknownLevelsWarning",
     "check_table",
     "describe",

@@ -50,6 +50,13 @@ class Examples(NamedTuple):
         """Look at some of the rows."""
         return cls(rows.X[positions], rows.codes[positions], rows.all_weights[positions], own, left_out)
 
+    def take(self, positions: Integers) -> Examples:
+        """Some of the examples."""
+        X, codes, weights, own, left_out = self
+        return Examples(
+            X[positions], codes[positions], weights[positions], own[positions], left_out[positions]
+        )
+
     @classmethod
     def concatenate(cls, parts: Sequence[Examples]) -> Examples:
         """Put the examples of several classes together."""
@@ -170,6 +177,21 @@ class LocalModel(ABC):
     def has_all_rows(self) -> bool:
         """Whether `training` has all rows that were given, and not only those that a file has kept."""
         return len(self.training.X) == self.n_rows
+
+    @cached_property
+    def class_ranges(self) -> Floats | None:
+        """Lowest and highest values (n_classes, 2, n_features) of training rows; None if too few are kept.
+
+        A class without any value of a variable has the range from infinity to minus infinity.
+        """
+        if not self.has_all_rows:
+            return None
+        X, y, weights, *_ = self.training
+        counted = np.ones(len(X), dtype=np.bool_) if weights is None else weights > 0.0
+        of_classes = [X[counted & (y == label)] for label in self.labels]
+        return np.array(
+            [[np.fmin.reduce(x, initial=np.inf), np.fmax.reduce(x, initial=-np.inf)] for x in of_classes]
+        )
 
     def rows_by_number(self, numbers: Integers) -> Floats:
         """Training rows (n_numbers, n_features) by their positions among those that were given."""

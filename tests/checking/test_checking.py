@@ -487,7 +487,7 @@ def test_small_classes_are_dropped(planted, tmp_path):
     assert "rare" not in json.loads(result.stdout)["rows_by_class"]
     assert notes_of(result)[0] == (
         "left out 4 of 300 rows, which are of classes of fewer than 4 rows, copies not counted: 'rare' (3), "
-        "'rarer' (1); training rows are counted without them."
+        "'rarer' (1); training rows keep their numbers."
     )
     said = refused(*fit, "--drop-small-classes", 40)
     assert said == "--drop-small-classes 40 would leave 0 of 12 classes, and two are needed."

@@ -258,7 +258,7 @@ def test_missing_values(folder, frame, tmp_path):
     result = run(*marked, "--missing", "drop-rows", "--json", "--model", tmp_path / "m.corral")
     assert json.loads(result.stdout)["rows"] == 86
     assert notes_of(result) == [
-        "left out 4 of 90 rows, which lack a value; training rows are counted without them."
+        "left out 4 of 90 rows, which lack a value; training rows keep their numbers."
     ]
     rows = frame.drop([3, 5, 7, 9])
     expected = RodeoClassifier(priors="empirical", random_state=0).fit(rows[NAMES], rows["species"])
@@ -468,8 +468,22 @@ def test_novel_rows_are_counted(folder, frame, tmp_path, monkeypatch):
     arguments = ("predict", folder / "m.corral", tmp_path / "t.csv", "--out", tmp_path / "o.csv")
     expected = int(load_model(folder / "m.corral").is_novel(far[NAMES]).sum())
     assert expected >= len(far) / 4
-    assert f"; {expected} of them are novel; " in run(*arguments).stdout
-    assert answered(*arguments)["novel"] == expected
+    done = run(*arguments)
+    assert f"{expected} of 90 rows are novel: " in done.stdout
+    assert "these are significantly more (binomial test, p < 0.001)." in done.stdout
+    why = (
+        f"What makes them unlike the training rows is most often {NAMES[0]} (in {expected} of {expected}; med"
+    )
+    assert f"note: {why}" in done.stderr
+    answer = answered(*arguments)
+    assert answer["novel"] == expected
+    assert answer["why_novel"].startswith(why)
+
+
+def test_few_novel_rows_have_no_reason(folder, tmp_path):
+    arguments = ("predict", folder / "m.corral", folder / "t.csv", "--out", tmp_path / "o.csv")
+    assert run(*arguments).stderr == ""
+    assert answered(*arguments)["why_novel"] == ""
 
 
 def test_sets_and_decisions_equal_python(folder, frame, tmp_path):
@@ -713,8 +727,8 @@ def test_explain_says_what_is_novel(folder, frame, tmp_path):
     assert result["novel"]
     nearest = f"from {result['nearest']}, the nearest class, it differs most by {NAMES[1]} = 10000 ("
     words = unwrapped(run(*arguments).stdout)
-    assert f"It is novel: unlike all training rows; {nearest}training rows " in words
-    assert "). The label means little." in words
+    assert f"It is novel: unlike all training rows; {nearest}{result['nearest']} from " in words
+    assert "). About 1 in 100 rows that are like the training rows is novel, too." in words
 
 
 def test_explain_against_a_class(folder):

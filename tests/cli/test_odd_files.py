@@ -330,7 +330,7 @@ TAKEN = {
         with_cells("y", {3: "", 5: ""}),
         "--missing",
         "drop-unlabelled",
-        note="left out 2 of 40 rows, which have no class; training rows are counted without them.",
+        note="left out 2 of 40 rows, which have no class; training rows keep their numbers.",
     ),
 }
 

@@ -175,6 +175,7 @@ def test_the_search_reads_some_rows_only(monkeypatch):
 # Odd data
 
 
+@pytest.mark.filterwarnings("ignore::corral.ShiftedTableWarning")
 def test_far_samples(data, fitted):
     X, y = data
     queries = np.vstack(

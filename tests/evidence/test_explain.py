@@ -162,7 +162,7 @@ def test_rows_of_partial_fit_are_numbered_in_order_of_arrival(fitted, rows):
     assert_array_equal(parts.shares, whole.shares)
 
 
-def test_weights_count_in_shares_and_equal_shares_keep_the_order_of_rows():
+def test_weights_count_in_shares_and_equal_rows_keep_their_order():
     # Two rows equally near: the one that counts three times has three quarters.
     X = np.array([[-1.0], [1.0], [9.0], [10.0]])
     fitted = RodeoClassifier(scale=None).fit(X, [0, 0, 1, 1], [1.0, 3.0, 1.0, 1.0])

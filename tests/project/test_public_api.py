@@ -57,15 +57,15 @@ CLASSES = {
     """,
     "corral.Explanation": """
         label, rival, probability, feature_names, values, bandwidths, base, evidence, evidence_error,
-        conditional, rows, shares, effective_rows, group_share, row_names, nearest, typicality, novel,
-        unlikeness, stands_for, training_range,
+        conditional, rows, shares, effective_rows, group_share, stands_out, n_tied, rests_on_few, row_names,
+        nearest, typicality, novel, unlikeness, stands_for, nearest_range, sample_names=None,
         caution(sample), log_odds, novelty(sample, description=None),
         plot(sample=0, *, max_variables=12, axes=None), renumbered(positions),
         sentences(sample, called=None, description=None), support_to_frame(), to_frame(), to_shap(label=None),
         unlike(sample)
     """,
     "corral.ExplanationDisplay": """
-        label, rival, probability, feature_names, values, evidence, rows, shares, base=0.0,
+        label, rival, probability, feature_names, values, evidence, rows, shares, base=0.0, row_names=None,
         axes_, figure_,
         from_estimator(estimator, X, *, sample=0, against=None, n_rows=5, max_variables=12, axes=None),
         from_explanation(explanation, *, sample=0, max_variables=12, axes=None),
@@ -154,6 +154,7 @@ WARNINGS = [
     "corral.CopiedRowsWarning",
     "corral.EmptySelectionWarning",
     "corral.NearDuplicatesWarning",
+    "corral.ShiftedTableWarning",
     "corral.UnknownLevelsWarning",
 ]
 

@@ -38,6 +38,7 @@ from corral.datasets import make_shifted_groups
 from corral.evaluation.held_out import OF_NEW_GROUPS
 from corral.evaluation.scores import grouped_interval
 from corral.planning import LearningCurve
+from corral.sentences import rows as rows_words
 from corral.sentences import tables
 from support.exploring import examples
 from support.report_data import data_of
@@ -136,8 +137,10 @@ def test_rows_equal_explain_and_predict_proba(rows, tmp_path, bandwidth):
         assert f"{row['odds']:.2f}" == f"{explanation.log_odds[i]:z.2f}"
         said = explanation.sentences(i, f"Row {i}", fitted.describe())
         right = y[i] == explanation.label[i]
-        judgement = "Right" if right else f"Wrong: recorded {y[i]}, predicted {explanation.label[i]}: check"
+        judgement = "Right" if right else f"Wrong: recorded {y[i]}, predicted {explanation.label[i]}"
         assert row["words"].pop("label").startswith(f"{said.pop('label')} {judgement}")
+        assert row["words"].pop("nearest").startswith(f"Nearest training rows of {explanation.label[i]}. The")
+        assert said.pop("nearest").startswith(f"Training rows of {explanation.label[i]} most like it")
         assert row["words"] == said
         assert row["values"] == [float(f"{value:.4g}") for value in explanation.values[i]]
         assert row["support"] == explanation.rows[i].tolist()
@@ -445,22 +448,55 @@ def test_a_learning_curve_beside_the_accuracy_of_the_summary(rows, tmp_path):
 
 
 def test_words_on_rows_that_are_novel():
-    assert tables.novel_rows(0, 3) == (
-        "None of 3 rows looked at one by one is novel, which means less typical than 99 in 100 training rows "
-        "of all classes together."
+    assert tables.novel_rows(0, 3, 1.0) == (
+        "None of 3 rows is novel, which means less typical than 99 in 100 training rows of all classes "
+        "together."
     )
-    assert tables.novel_rows(1, 2).endswith("Its label means little.")
-    counts = {"length": 9, "mass": 3}
-    assert "most often length (in 9 of 9): see whether the units" in tables.why_novel(9, 10, counts, {})
+    assert tables.novel_rows(1, 115, 0.7).endswith(
+        "By chance about 1.2 would be; this is not significantly more (binomial test, p = 0.7)."
+    )
+    assert tables.novel_rows(9, 115, 1e-7, " on this page") == (
+        "9 of 115 rows on this page are novel: less typical, at the class nearest to them, than 99 in 100 "
+        "training rows of all classes together. By chance about 1.2 would be; these are significantly more "
+        "(binomial test, p < 0.001)."
+    )
+    assert tables.novel_rows(1, 115, None).endswith(tables.CHANCE_OF_NOVELTY)
+    counts = {"mass": 3, "length": 9}
+    assert "rows is most often length (in 9 of 9): see whether the units" in tables.why_novel(
+        9, 9, counts, {}
+    )
     for new, known, expected in (
         (19.7, 197.0, "; median 19.7, of training rows 197: about 10 times smaller"),
         (3.1e6, 2900.0, "; median 3100000, of training rows 2900: about 1000 times larger"),
         (30.0, 10.0, "; median 30, of training rows 10"),
         (-1.0, 10.0, "; median -1, of training rows 10"),
     ):
-        said = tables.why_novel(9, 9, counts, {"length": (new, known)})
-        assert f"most often length (in 9 of 9{expected}): see whether" in said
-    assert tables.why_novel(1, 10, {"length": 1}, {}) == ""
+        said = tables.why_novel(90, 9, counts, {"length": (new, known)})
+        assert said.startswith(
+            "9 of the novel rows were looked at. What makes them unlike the training rows is"
+        )
+        assert f"most often length (in 9 of 9{expected}): see whether the units" in said
+        said = tables.shifted_table(10, counts, {"length": (new, known)})
+        assert f"outside the range of the training rows in length (in 9 of 10{expected}): see" in said
+    assert tables.why_novel(9, 9, {"length": 4}, {}) == ""
+
+
+def test_advice_to_check_the_record_is_for_confident_errors():
+    assert rows_words.wrong("a", "b", 0.95) == "recorded a, predicted b: check the record or the measurements"
+    assert rows_words.wrong("a", "b", 0.6) == "recorded a, predicted b"
+
+
+def test_a_nearest_class_that_lacks_a_variable_is_said_to_lack_it():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["full", "half"], 40)
+    X = pd.DataFrame({"a": rng.normal(size=80) + 3.0 * (y == "half"), "b": rng.normal(size=80)})
+    X.loc[y == "half", "b"] = np.nan
+    a, b = np.meshgrid(np.linspace(-3.0, 6.0, 20), np.linspace(-4.0, 4.0, 20))
+    found = CorralClassifier(random_state=0).fit(X, y).explain(pd.DataFrame({"a": a.ravel(), "b": b.ravel()}))
+    apart = (found.nearest == "half") & (found.label == "full") & ~found.novel
+    assert 0 < apart.sum() < len(found)
+    lacks = "No row of half has a value of b, so that only other variables are compared."
+    assert [lacks in found.sentences(i)["place"] for i in range(len(found))] == apart.tolist()
 
 
 def test_summary_and_parameters_are_in_words(rows, tmp_path):

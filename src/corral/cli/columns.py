@@ -201,10 +201,7 @@ def _complete(table: pd.DataFrame, file: TableFile, missing: Missing, target: st
         return table
     if not lacking.any() or lacking.all():  # a target without any value is refused elsewhere
         return table
-    note(
-        f"left out {lacking.sum()} of {len(table)} rows, which {what}; training rows are counted without "
-        "them."
-    )
+    note(f"left out {lacking.sum()} of {len(table)} rows, which {what}; training rows keep their numbers.")
     return table[~lacking]
 
 
@@ -222,8 +219,8 @@ def _large_classes(y: NDArray[Any], distinct: Bools, least_rows: int) -> Bools:
         shown = [f"{label!r} ({n})" for label, n in zip(classes[small].tolist(), counts[small], strict=True)]
         note(
             f"left out {n_rows[small].sum()} of {y.size} rows, which are of classes of fewer than "
-            f"{least_rows} rows, copies not counted: {listed(shown, str)}; training rows are counted without "
-            "them."
+            f"{least_rows} rows, copies not counted: {listed(shown, str)}; training rows keep their "
+            "numbers."
         )
     kept: Bools = ~small[codes]
     return kept

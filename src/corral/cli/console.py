@@ -278,14 +278,7 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
     yield shown
     if order.size > MOST_NAMED:
         yield f"and {counted(order.size - MOST_NAMED, 'more variable')} with less evidence"
-    names = found.rows[0] if found.row_names is None else found.row_names[0]
-    listed_rows = zip(names, found.rows[0], found.shares[0], strict=True)
-    closest = ", ".join(f"{name} ({share:.0%})" for name, number, share in listed_rows if number >= 0)
-    if closest:
-        yield f"Training rows of {found.label[0]} most like it, with their share of its density: {closest}."
-    yield said["support"]
-    if said["caution"]:
-        yield said["caution"]
+    yield from (said[key] for key in ("nearest", "support", "caution") if said[key])
 
 
 def sample_size_data(found: SampleSizes) -> dict[str, Any]:

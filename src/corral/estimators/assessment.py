@@ -90,8 +90,8 @@ class Assessment:
         Returns
         -------
         frame : DataFrame
-            With the index of the samples and the columns "label", "p_" and each class, "typicality" (of the
-            class that it is most typical of), "novelty", "novel", and "set" (a tuple of labels).
+            With the index of the samples and the columns "label", "p_CLASS" for each class, "typicality" (of
+            the class that it is most typical of), "novelty", "novel", and "set" (a tuple of labels).
         """
         import pandas as pd
 

@@ -92,8 +92,8 @@ class ClassEstimator(TableEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
             Training rows: numbers, and in frames also text, categories and booleans, all with missing values
-            (NaN, None, pandas' NA, polars' null). `explain` names rows by the index of a pandas frame that
-            has a name or does not hold whole numbers.
+            (NaN, None, pandas' NA, polars' null). `explain` and reports name rows by the index of a pandas
+            frame, unless it counts from 0 and has no name.
         y : array-like of shape (n_samples,)
             Their classes; at least two.
         sample_weight : array-like of shape (n_samples,), default=None

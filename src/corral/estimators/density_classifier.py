@@ -26,11 +26,13 @@ from corral.estimators.validation import (
     check_integer,
     check_kind_of_labels,
     check_number,
+    feature_names,
     refuse_groups_of_whole_classes,
     row_names,
     sort_rows,
     unchanged_by_errors,
 )
+from corral.estimators.warned import warn_of_shift
 from corral.evidence.explanations import evidence_of_classes
 from corral.markers.contrast import learn_contrast
 from corral.model import LocalModel
@@ -193,6 +195,7 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         log_density : ndarray of shape (n_samples, n_classes)
         """
         samples = self._check_samples(X)
+        warn_of_shift(self.model_, samples, feature_names(self))
         return self.model_.log_densities(samples, self._computation())
 
     @by_rows(dtype=object)
@@ -383,9 +386,17 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         -------
         assessment : Assessment
             Print it, or look at `Assessment.to_frame`.
+
+        Warns
+        -----
+        ShiftedTableWarning
+            If most of ten or more rows lie outside the range of the training rows in a variable. `predict`
+            and other methods that return labels, probabilities or densities warn of it, too.
         """
         wanted = check_number("coverage", coverage, 0.0, 1.0, inclusive=True)
-        return evaluate_rows(self, X).assessment(wanted, X.index if hasattr(X, "iloc") else None)
+        rows = evaluate_rows(self, X)
+        warn_of_shift(self.model_, rows.X, feature_names(self))
+        return rows.assessment(wanted, X.index if hasattr(X, "iloc") else None)
 
     def explain(self, X: ArrayLike, *, against: ArrayLike | None = None, n_rows: int = 5) -> Explanation:
         """Why each row of `X` gets its label and not another one.
@@ -404,8 +415,9 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         -------
         explanation : Explanation
             Per sample the evidence of each variable for the label, which adds up to the log odds; the
-            training rows with the largest share of the label's density, numbered by their position in the `X`
-            given to `fit`; whether it is novel, and which variables make it unlike the nearest class.
+            training rows with the largest share of the label's density, or, where no row stands out, the
+            nearest ones, by their positions in the `X` given to `fit` and by the labels of its index; whether
+            it is novel, and which variables make it unlike the nearest class.
         """
         n_listed = check_integer("n_rows", n_rows)
         return evaluate_rows(self, X, bandwidths=True).explanation(against, n_listed)

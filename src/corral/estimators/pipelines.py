@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -16,6 +17,7 @@ from sklearn.pipeline import Pipeline
 
 from corral.estimators.description import Description
 from corral.estimators.explanation import Explanation
+from corral.estimators.validation import row_names
 
 
 def last_step(estimator: Any) -> Any:
@@ -117,7 +119,8 @@ def explain(
     """
     last = _require(estimator, "explain")
     explanation: Explanation = last.explain(rows_of_last_step(estimator, X), against=against, n_rows=n_rows)
-    return explanation
+    named = row_names(X)  # which steps may forget
+    return explanation if named is None else replace(explanation, sample_names=named[0])
 
 
 def describe(estimator: Any) -> Description:

@@ -156,16 +156,19 @@ def sort_rows(training: TrainingRows, expected: NDArray[Any] | None = None) -> L
 
 
 def row_names(X: Any) -> tuple[NDArray[Any], str | None] | None:
-    """Names of the rows of a pandas frame, and what they are called, if its index is more than a count.
+    """Labels of the rows of a pandas frame, and the name of its index, if it is more than a count from 0.
 
-    It is if it has a name or holds something other than whole numbers.
+    A whole number stays one, so that `X.loc` takes it; every other label becomes text.
     """
     if not hasattr(X, "iloc"):
         return None
-    if X.index.name is None and X.index.dtype.kind in "iu":
+    index = X.index
+    is_whole = index.dtype.kind in "iu"
+    if index.name is None and is_whole and np.array_equal(index, np.arange(len(index))):
         return None
-    called = None if X.index.name is None else str(X.index.name)
-    return np.array([str(name) for name in X.index], dtype=object), called
+    names = np.empty(len(index), dtype=object)
+    names[:] = index.tolist() if is_whole else [str(label) for label in index]
+    return names, None if index.name is None else str(index.name)
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> Floats | None:

@@ -17,6 +17,7 @@ from sklearn.utils.validation import has_fit_parameter
 from corral.array_types import Bools, Floats, Integers
 from corral.estimators.encoding import is_frame
 from corral.estimators.tables import UnknownLevelsWarning, read_table
+from corral.estimators.warned import ShiftedTableWarning
 from corral.evaluation.scores import (
     RELIABILITY_ENDS,
     Precision,
@@ -239,8 +240,9 @@ def held_out_predictions(
             on_step(f"{name} without held-out rows, {k} of {len(splits)}")
             fitted = fit_by_groups(clone(classifier), take_rows(X, train), y[train], units, train)
             parts[name].append(HeldOutPart(fitted, test, train))
-            with warnings.catch_warnings():  # of levels that only held-out rows have, as new rows may, too
+            with warnings.catch_warnings():  # of what only held-out rows have, as new rows may, too
                 warnings.simplefilter("ignore", UnknownLevelsWarning)
+                warnings.simplefilter("ignore", ShiftedTableWarning)
                 proba[name].append(fitted.predict_proba(take_rows(X, test)))
     rows = np.concatenate([test for _, test in splits])
     claim = "that took no part in fitting" if units.groups is None else OF_NEW_GROUPS

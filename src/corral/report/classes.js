@@ -328,8 +328,9 @@ function densityTable(drawn) {
   return table("Densities, the highest point of a variable being 1, and shares of levels", columns, points);
 }
 
-// What a training row is called: by its name, if it has one, else by its position.
-const trainingName = (i) => (data.trainingNames ? data.trainingNames[i] : String(i));
+// What a training row is called: by its label, if it has one, else by its position.
+const trainingName = (i) => String(trainingLabel(i));
+const trainingLabel = (i) => (data.trainingNames ? data.trainingNames[i] : i);
 
 function typicalRows(a, order) {
   if (!data.typical[a].length) return make("p", { class: "note" }, "The class has no training rows.");

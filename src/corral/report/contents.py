@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from corral.array_types import Floats, Integers
 from corral.estimators.description import Description, kind_of_direction
 from corral.estimators.encoding import is_gap
+from corral.estimators.explanation import Explanation, unlike_values
 from corral.estimators.validation import feature_names
 from corral.evidence.support import typical_rows
 from corral.markers.distributions import N_POINTS, density_curves
@@ -27,7 +29,13 @@ from corral.planning import LearningCurve, SampleSizes
 from corral.report.shown import Judge, Judged, Shown
 from corral.report.words import page_words
 from corral.sentences.numbers import rounded_number
-from corral.sentences.rows import label_of_row, rows_to_look_at, torn, wrong
+from corral.sentences.rows import (
+    label_of_row,
+    nearest_rows_caption,
+    rows_to_look_at,
+    torn,
+    wrong,
+)
 from corral.sentences.scores import reliability
 
 # Beyond these a page would be too large to send or to read. Variables are those that describe some class
@@ -46,8 +54,13 @@ _FEW_VALUES = 8  # of numbers, such as years, that are drawn as categories are
 _N_STRONGEST = 12  # variables of a waterfall
 _NEARLY_AS_LIKELY = 0.5  # of such labels a third at least is wrong, if probabilities are right
 
-# Why a row deserves a look, in the order of the list.
+# Why a row deserves a look.
 _REASONS = ("wrong", "novel", "resting on one row or group", "torn between two")
+
+# Rows that are listed to be looked at: at most so many, and at most a tenth of those on the page. Beyond, a
+# list is not read.
+_MOST_LOOKED_AT = 20
+_SHARE_LOOKED_AT = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +128,9 @@ class Contents:
         def line(values: list[Any]) -> int:
             return lines.setdefault(tuple(values), len(lines))
 
-        drawn = [{key: value for key, value in row.items() if key != "unlike"} for row in rows]
+        drawn = [
+            {key: value for key, value in row.items() if key not in ("unlike", "certainty")} for row in rows
+        ]
         data = self.numbers | {
             "rows": [row | {"values": line(row["values"])} for row in drawn],
             "training": {i: line(self.training[i]) for i in needed},
@@ -283,13 +298,14 @@ def _rows(
         } | explained
         is_wrong = row["truth"] not in (-1, row["label"])
         why = (
-            wrong(classes[row["truth"]], classes[row["label"]]) if is_wrong else "",
+            wrong(classes[row["truth"]], classes[row["label"]], proba) if is_wrong else "",
             row.pop("novelty", ""),
             row.pop("caution", ""),
             torn(classes[rival], rival_proba) if rival_proba >= _NEARLY_AS_LIKELY * proba else "",
         )
         row["words"]["label"] += f" Wrong: {why[0]}." if is_wrong else " Right." if row["truth"] >= 0 else ""
         row["why"] = [[rank, sentence] for rank, sentence in enumerate(why) if sentence]
+        row["certainty"] = float(shown.proba[i, row["truth"] if row["truth"] >= 0 else label])
         rows[i] = row
     return rows
 
@@ -314,12 +330,11 @@ def _explained(
         strongest = variables[np.argsort(-np.abs(evidence), kind="stable")[:_N_STRONGEST]]
         listed = explanation.rows[i] >= 0
         novelty = explanation.novelty(i, description)
-        unlike = explanation.unlike(i) if novelty else []
         yield {
-            "words": explanation.sentences(i, name, description),
+            "words": explanation.sentences(i, name, description) | {"nearest": _rows_caption(explanation, i)},
             "novel": int(assessed.is_novel[i]),
             "novelty": f"novel: {novelty}" if novelty else "",
-            "unlike": {explanation.feature_names[j]: explanation.values[i, j] for j in unlike},
+            "unlike": unlike_values(explanation, i) if novelty else {},
             "caution": explanation.caution(i),
             "typicality": _decimals(assessed.typicality[i], 3),
             "nearest": int(nearest[i]),
@@ -336,14 +351,33 @@ def _explained(
         }
 
 
-def _look(rows: Sequence[dict[str, Any]]) -> str:
-    """Say how many rows deserve a look, and why."""
-    reasons = [[rank for rank, _ in row["why"]] for row in rows if row["why"]]
-    counts = Counter(rank for ranks in reasons for rank in ranks)
+def _rows_caption(explanation: Explanation, i: int) -> str:
+    return nearest_rows_caption(
+        explanation.label[i],
+        int((explanation.rows[i] >= 0).sum()),
+        stands_out=bool(explanation.stands_out[i]),
+        n_tied=int(explanation.n_tied[i]),
+    )
+
+
+def _look(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Rows to look at, by their positions, the least certain first, and a sentence on them.
+
+    The measure is the probability of the recorded class, or of the label where no class is recorded.
+    """
+    order = least_certain([row["certainty"] for row in rows])
+    counts = Counter(rank for row in rows for rank, _ in row["why"])
     named = {name: counts[rank] for rank, name in enumerate(_REASONS)}
-    if all(row["truth"] < 0 for row in rows):
+    truth_known = any(row["truth"] >= 0 for row in rows)
+    if not truth_known:
         del named["wrong"]
-    return rows_to_look_at(len(reasons), len(rows), named, several=any(len(ranks) > 1 for ranks in reasons))
+    return {"rows": order, "said": rows_to_look_at(len(order), len(rows), named, truth_known=truth_known)}
+
+
+def least_certain(certainty: Sequence[float]) -> list[int]:
+    """Positions of the rows to look at, the least certain first: a tenth of them, at most twenty."""
+    n_listed = min(_MOST_LOOKED_AT, math.ceil(_SHARE_LOOKED_AT * len(certainty)))
+    return sorted(range(len(certainty)), key=lambda i: certainty[i])[:n_listed]
 
 
 # Errors and sample sizes

@@ -98,21 +98,21 @@ function reliability() {
 
 // Rows that deserve a look
 
+const recordedColumns = [
+  { name: "recorded", kind: "text", show: (i) => classes[rows[i].truth] },
+  { name: "its probability", show: (i) => thousandths(rows[i].proba[rows[i].truth]) },
+];
+
 function rowsToLookAt() {
-  const said = make("p", {}, data.look);
-  const found = positions(rows).filter((i) => rows[i].why.length);
-  if (!found.length) return [said];
-  // By the first reason; wrong labels that were given with confidence before others.
-  const [first, confidence] = [(i) => rows[i].why[0][0], (i) => rows[i].proba[rows[i].label]];
-  found.sort((i, k) => first(i) - first(k) || confidence(k) - confidence(i));
+  const said = make("p", {}, data.look.said);
   const columns = [
     { name: data.rowWord.toLowerCase() === "row" ? "row" : data.rowWord, kind: "text", show: linkToRow },
     { name: "label", kind: "text", show: (i) => classes[rows[i].label] },
-    { name: "probability", show: (i) => probabilityOf(rows[i], rows[i].label) },
+    { name: "probability", show: (i) => thousandths(rows[i].proba[rows[i].label]) },
+    ...(truthKnown ? recordedColumns : []),
     { name: "why", kind: "text", show: (i) => rows[i].why.map(([, sentence]) => sentence).join("; ") },
   ];
-  const order = truthKnown ? ", wrong ones first, the most confident before others" : "";
-  return [said, table(`Rows to look at${order}; a link shows why the row has its label`, columns, found, FEW)];
+  return [said, table("Rows to look at; a link shows why the row has its label", columns, data.look.rows, FEW)];
 }
 
 function linkToRow(i) {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
@@ -12,10 +11,9 @@ import numpy as np
 
 from corral.checking.labels import small_classes
 from corral.estimators.description import Description
-from corral.estimators.validation import feature_names
+from corral.estimators.evaluated_rows import novelty_sentences
 from corral.evaluation.held_out import EQUAL_TO_NONE, HeldOut
 from corral.evaluation.scores import Recall, rows_to_halve_interval
-from corral.evidence.novelty import medians_where_unlike
 from corral.planning import LearningCurve, SampleSizes
 from corral.report.shown import Judged, Shown
 from corral.sentences.classes import RANKING, needless_variables, number_of_markers
@@ -36,7 +34,7 @@ from corral.sentences.scores import (
     recall_known_least,
     recognised_least,
 )
-from corral.sentences.tables import copied_rows, groups_of_rows, novel_rows, why_novel
+from corral.sentences.tables import copied_rows, groups_of_rows
 
 
 def page_words(
@@ -61,7 +59,7 @@ def page_words(
                 steps_before,
                 source,
             ),
-            *_summary(estimator, description, judged, rows),
+            *_summary(estimator, description, shown, rows),
         ],
         "classes": [
             {
@@ -99,16 +97,16 @@ def page_words(
 
 
 def _summary(
-    estimator: Any, description: Description | None, judged: Judged | None, rows: Sequence[Mapping[str, Any]]
+    estimator: Any, description: Description | None, shown: Shown, rows: Sequence[Mapping[str, Any]]
 ) -> list[str]:
     """Say how good a model is, how many rows are novel, and how many variables describe classes."""
-    said = []
+    said, judged = [], shown.judged
     if hasattr(estimator, "cv_log_loss_") and not (judged is not None and judged.unseen):
         said.append(expected_accuracy(estimator.cv_accuracy_, estimator.cv_log_loss_))
     if judged is not None:
         said += _quality(judged)
     if description is not None:
-        said += _novelty(estimator, rows)
+        said += _novelty(estimator, shown, rows)
         numbers, described = description.markers.sum(axis=1).tolist(), description.markers.any(axis=0)
         n_described = int(described.sum())
         said.append(number_of_markers(n_described, described.size, min(numbers), max(numbers)))
@@ -134,14 +132,16 @@ def _quality(judged: Judged) -> list[str]:
     return [said, *([EVERY_DIGIT] if predictions.claim == EQUAL_TO_NONE else []), mistake]
 
 
-def _novelty(estimator: Any, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say how many rows are novel, and which variables most often make them so."""
-    n_novel, unlike = sum(row["novel"] for row in rows), [row["unlike"] for row in rows]
-    training = dict(zip(feature_names(estimator), estimator.model_.training.X.T, strict=True))
-    medians = medians_where_unlike(unlike, training)
-    counts = Counter(name for names in unlike for name in names)
-    why = why_novel(n_novel, len(rows), dict(counts.most_common()), medians)
-    return [novel_rows(n_novel, len(rows)), *([why] if why else [])]
+def _novelty(estimator: Any, shown: Shown, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say how many rows are novel, and which variables most often make them so.
+
+    If some rows are left out, those with wrong labels were chosen first.
+    """
+    unlike = [row["unlike"] for row in rows if row["novel"]]
+    at_random = len(rows) == shown.n_rows or bool((shown.truth < 0).all())
+    return novelty_sentences(
+        estimator, len(unlike), len(rows), lambda: unlike, at_random=at_random, where=" on this page"
+    )
 
 
 # What next
