@@ -337,7 +337,7 @@ def sample_size_data(found: SampleSizes) -> dict[str, Any]:
 
 def learning_curve_data(found: LearningCurve) -> dict[str, Any]:
     """What a learning curve tells; what is unlimited becomes null."""
-    sizes = [times * found.n_rows for times in (*TIMES, math.inf)]
+    sizes = [times * found.n_rows for times in (1, *TIMES, math.inf)]
     return {
         "rows": by_class(found.classes, found.sizes),
         "measured": found.history[["rows", "accuracy", "log_loss"]].droplevel(1, axis=1).to_dict("records"),
