@@ -195,7 +195,7 @@ FAULTS = {
     ),
     "few rows: a small class": (
         lambda X, y: (X, np.where(ROWS < 3, "rare", y)),
-        "fewer than 10 rows have the class 'rare' (3), so that the accuracy of a class of 3 is known to "
+        "fewer than 10 rows have the class 'rare' (3), so that the recall of a class of 3 is known to "
         "within 0.50 at best: collect more rows, or leave such classes out.",
     ),
     "text among numbers: one bad value": (

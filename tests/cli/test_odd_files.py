@@ -249,7 +249,7 @@ READ = {
     ),
     "few rows of a class": (
         with_cells("y", dict.fromkeys(range(4), "w")),
-        "fewer than 10 rows have the class 'w' (4), so that the accuracy of a class of 4 is known to within "
+        "fewer than 10 rows have the class 'w' (4), so that the recall of a class of 4 is known to within "
         "0.49 at best: collect more rows, or leave such classes out (--drop-small-classes 10).",
     ),
 }

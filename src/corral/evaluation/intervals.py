@@ -76,17 +76,21 @@ class Sampling:
             return None
         value, (variance, degrees) = measure.value, self._variance(measure)
         spread = value * (1.0 - value)
-        n_rows = min(spread / variance, measure.n_rows) if variance > 0.0 else measure.n_rows
-        few_groups = (t.ppf(0.975, measure.influence.size - 1) / t.ppf(0.975, degrees)) ** 2
-        return wilson_interval(value, n_rows * float(few_groups))
+        few_groups = float(t.ppf(0.975, measure.influence.size - 1) / t.ppf(0.975, degrees)) ** 2
+        most = min(measure.n_rows, self._n_all(measure))  # several classes may share their groups
+        n_rows = min(few_groups * spread / variance, most) if variance > 0.0 else most
+        return wilson_interval(value, n_rows)
 
     def interval_of_mean(self, measure: Measure) -> Interval | None:
         """The interval of a mean loss, which is at least 0; None where all rows are of one group."""
-        if not self.number(np.ones(measure.influence.size, dtype=np.bool_)):
+        if not self._n_all(measure):
             return None
         variance, degrees = self._variance(measure)
         half = float(t.ppf(0.975, degrees)) * math.sqrt(variance)
         return max(measure.value - half, 0.0), measure.value + half
+
+    def _n_all(self, measure: Measure) -> float:
+        return self.number(np.ones(measure.influence.size, dtype=np.bool_))
 
     def _variance(self, measure: Measure) -> tuple[float, float]:
         """The variance of a score, and its degrees of freedom."""
