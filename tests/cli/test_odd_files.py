@@ -143,10 +143,6 @@ REFUSED = {
         text(rows().assign(y=rows()["a"] * 1.7)),
         "the target has {n} different values in 40 rows: these are no classes.",
     ),
-    "too few rows to hold some out": (
-        "a,y\n1,u\n2,v\n3,u\n4,v\n",
-        "a share of 0.25 held out is 1 of 4 rows; both parts need a row of each of the 2 classes.",
-    ),
     "the target alone": (text(rows()[["y"]]), "{} has no variables beside the target."),
     "empty variables": (text(rows().assign(a="", b="NA")), "{} has no variables beside the target."),
     "one bad cell": (

@@ -100,3 +100,11 @@ def test_folds_that_would_lose_a_class_are_not_taken():
         for train, test in split_rows(y, Units(np.arange(90), groups), test_size=None, cv=None, seed=seed):
             assert set(y[train]) == {"u", "v"}
             assert test.size
+
+
+def test_a_part_needs_a_row_of_each_class():
+    y = np.array(["u", "v", "u", "v"])
+    said = "a share of 0.25 held out is 1 of 4 rows; both parts need a row of each of the 2 classes"
+    with pytest.raises(ValueError, match=said):
+        split_rows(y, Units(np.arange(4)), test_size=0.25, cv=None, seed=0)
+    assert len(split_rows(y, Units(np.arange(4)), test_size=None, cv=None, seed=0)) == 2
