@@ -32,23 +32,24 @@ class Measure(NamedTuple):
 
     value: float
     influence: Floats  # (n_rows,) derivatives with respect to the weights of the rows
-    # Rows that the value counts for at most. A score of 0 or 1 has no variance although it is not certain.
-    n_rows: float
+    # (2,) rows, and independent ones, that the value counts for at most, as in `Sampling.numbers`. A score of
+    # 0 or 1 has no variance although it is not certain.
+    most: Floats
 
     @classmethod
     def mean(cls, losses: Floats) -> Measure:
         """Measure the mean of a loss per row, which is not negative but for rounding."""
         mean = max(float(losses.mean()), 0.0)
-        return cls(mean, (losses - mean) / losses.size, float(losses.size))
+        return cls(mean, (losses - mean) / losses.size, np.full(2, float(losses.size)))
 
     @classmethod
     def average(cls, measures: Sequence[Measure], n_shared: int = 1) -> Measure:
         """Average the scores of classes, where each row takes part in so many of them."""
-        n_rows = 0.0
-        if all(each.n_rows for each in measures):
-            n_rows = len(measures) ** 2 / sum(n_shared / each.n_rows for each in measures)
+        most = np.array([each.most for each in measures])
+        total = len(measures) ** 2 / (n_shared / np.maximum(most, 1e-300)).sum(axis=0)
         influence = np.mean([each.influence for each in measures], axis=0)
-        return cls(float(np.mean([each.value for each in measures])), influence, n_rows)
+        value = float(np.mean([each.value for each in measures]))
+        return cls(value, influence, np.where((most > 0.0).all(axis=0), total, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +58,13 @@ class Sampling:
 
     groups: NDArray[Any] | None
 
-    def number(self, chosen: Bools) -> float:
-        """How many independent rows some rows are worth at most: Kish's number of groups; 0 of one group."""
+    def numbers(self, chosen: Bools) -> Floats:
+        """Count some rows (2,), and the independent ones: Kish's number of their groups, 0 of one group."""
+        n = float(chosen.sum())
         if self.groups is None:
-            return float(chosen.sum())
+            return np.array([n, n])
         sizes = np.unique(self.groups[chosen], return_counts=True)[1].astype(np.float64)
-        return effective_number(sizes) if sizes.size > 1 else 0.0
+        return np.array([n, effective_number(sizes) if sizes.size > 1 else 0.0])
 
     def interval_of_hits(self, hits: Bools, chosen: Bools) -> Interval | None:
         """The interval of the share of hits among some rows; None where they are of one group."""
@@ -71,26 +73,31 @@ class Sampling:
         return grouped_interval(hits[chosen], self.groups[chosen])
 
     def interval_of_share(self, measure: Measure) -> Interval | None:
-        """The interval of a score between 0 and 1; None where the rows are of one group."""
-        if not measure.n_rows:
+        """The interval of a score between 0 and 1; None where the rows are of one group.
+
+        As in `grouped_interval`, few groups say little of the design effect, and a score of 0 or 1 nothing.
+        """
+        n_rows, n_groups = np.minimum(measure.most, self._numbers_of_all(measure)).tolist()
+        if not n_groups:
             return None
         value, (variance, degrees) = measure.value, self._variance(measure)
-        spread = value * (1.0 - value)
+        if variance <= 0.0 or value in (0.0, 1.0):
+            return wilson_interval(value, n_groups)
         few_groups = float(t.ppf(0.975, measure.influence.size - 1) / t.ppf(0.975, degrees)) ** 2
-        most = min(measure.n_rows, self._n_all(measure))  # several classes may share their groups
-        n_rows = min(few_groups * spread / variance, most) if variance > 0.0 else most
-        return wilson_interval(value, n_rows)
+        least_effect = (n_groups + _MORE_GROUPS * n_rows / n_groups) / (n_groups + _MORE_GROUPS)
+        n_worth = min(value * (1.0 - value) / variance, n_rows / least_effect)
+        return wilson_interval(value, few_groups * n_worth)
 
     def interval_of_mean(self, measure: Measure) -> Interval | None:
         """The interval of a mean loss, which is at least 0; None where all rows are of one group."""
-        if not self._n_all(measure):
+        if not self._numbers_of_all(measure)[1]:
             return None
         variance, degrees = self._variance(measure)
         half = float(t.ppf(0.975, degrees)) * math.sqrt(variance)
         return max(measure.value - half, 0.0), measure.value + half
 
-    def _n_all(self, measure: Measure) -> float:
-        return self.number(np.ones(measure.influence.size, dtype=np.bool_))
+    def _numbers_of_all(self, measure: Measure) -> Floats:
+        return self.numbers(np.ones(measure.influence.size, dtype=np.bool_))
 
     def _variance(self, measure: Measure) -> tuple[float, float]:
         """The variance of a score, and its degrees of freedom."""

@@ -53,7 +53,7 @@ def auc(proba: Floats, own: Bools, sampling: Sampling) -> Measure:
     influence = np.empty(own.size)
     influence[own] = (above - value) / above.size
     influence[~own] = (below - value) / below.size
-    return Measure(value, influence, 2.0 * min(sampling.number(own), sampling.number(~own)))
+    return Measure(value, influence, 2.0 * np.minimum(sampling.numbers(own), sampling.numbers(~own)))
 
 
 def _shares_below(values: Floats, others: Floats) -> Floats:
@@ -79,7 +79,7 @@ def average_precision(proba: Floats, own: Bools, sampling: Sampling) -> Measure:
     n_below = np.searchsorted(ranked, proba, side="right")
     influence = (np.where(own, ones[n_below], 0.0) - shares[n_below]) / n_own
     influence[own] += (precision[np.searchsorted(ranked, proba[own])] - value) / n_own
-    return Measure(value, influence, sampling.number(own))
+    return Measure(value, influence, sampling.numbers(own))
 
 
 def thresholds(proba: Floats, own: Bools, values: Floats) -> list[Threshold]:

@@ -260,7 +260,7 @@ def _score_class(called: Bools, own: Bools, ranking: dict[str, Measure], samplin
 def recall_measure(hits: Bools, own: Bools, sampling: Sampling) -> Measure:
     """Measure the share of the rows of a class that get its label."""
     value = float(hits[own].mean())
-    return Measure(value, np.where(own, hits - value, 0.0) / own.sum(), sampling.number(own))
+    return Measure(value, np.where(own, hits - value, 0.0) / own.sum(), sampling.numbers(own))
 
 
 def f1_measure(called: Bools, own: Bools, sampling: Sampling) -> Measure:
@@ -268,7 +268,7 @@ def f1_measure(called: Bools, own: Bools, sampling: Sampling) -> Measure:
     both, total = called & own, int(called.sum() + own.sum())
     value = 2.0 * float(both.sum()) / total
     influence = (2.0 * both - value * (called.astype(np.float64) + own)) / total
-    return Measure(value, influence, sampling.number(called | own))
+    return Measure(value, influence, sampling.numbers(called | own))
 
 
 def ranking_measures(proba: Floats, own: Bools, sampling: Sampling) -> dict[str, Measure]:
