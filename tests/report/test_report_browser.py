@@ -1020,6 +1020,14 @@ def two_classes(tmp_path_factory):
     return path.as_uri(), held_out
 
 
+def lines_behind(browser, part):
+    """Lines of the table behind a picture, which is made a moment after it is asked for."""
+    browser.find_element(By.CSS_SELECTOR, f"{part} summary").click()
+    return WebDriverWait(browser, PATIENCE).until(
+        lambda driver: driver.find_elements(By.CSS_SELECTOR, f"{part} tbody tr")
+    )
+
+
 def test_the_slider_says_what_comes_of_a_threshold(browser, two_classes):
     address, held_out = two_classes
     opened(browser, address)
@@ -1037,8 +1045,7 @@ def test_the_slider_says_what_comes_of_a_threshold(browser, two_classes):
     moved = [dot.get_attribute("cx") for dot in browser.find_elements(By.CSS_SELECTOR, "#ranking circle.dot")]
     assert len(dots) == len(moved) == 2
     assert dots[0] != moved[0]
-    browser.find_element(By.CSS_SELECTOR, "#threshold summary").click()
-    lines = browser.find_elements(By.CSS_SELECTOR, "#threshold tbody tr")
+    lines = lines_behind(browser, "#threshold")
     expected = [(point.n_called, point.n_right, point.n_false) for point in held_out.thresholds(label)]
     found = [tuple(int(each.text) for each in line.find_elements(By.TAG_NAME, "td")[:3]) for line in lines]
     assert found == expected
@@ -1063,8 +1070,7 @@ def test_curves_follow_the_chosen_class(usual, model):
         paths = usual.find_elements(By.CSS_SELECTOR, "#ranking figure:first-child path.own")
         assert len(paths) == 1
         assert len(usual.find_elements(By.CSS_SELECTOR, "#ranking figure:first-child path.other")) == 3
-        usual.find_element(By.CSS_SELECTOR, "#ranking summary").click()
-        lines = usual.find_elements(By.CSS_SELECTOR, "#ranking tbody tr")
+        lines = lines_behind(usual, "#ranking")
         assert len(lines) == len(held_out.ranking_curve(label))
     assert not usual.find_elements(By.CSS_SELECTOR, "#threshold input")
 
