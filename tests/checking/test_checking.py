@@ -15,7 +15,6 @@ from corral import load_model
 from corral.checking.giveaways import _accuracy_of_one
 from corral.checking.table import check_table
 from corral.checking.written_numbers import numbers_as_text
-from corral.cli.fit import note_if_useless
 from corral.datasets import load_anuran, make_shifted_groups, make_ten_groups, make_waveform
 from support.cli import answered, notes_of, refused, run
 from support.real_data import skip_without_data
@@ -196,7 +195,7 @@ FAULTS = {
     ),
     "few rows: a small class": (
         lambda X, y: (X, np.where(ROWS < 3, "rare", y)),
-        "fewer than 10 rows have the class 'rare' (3), so that the accuracy of a class of 3 is known to "
+        "fewer than 10 rows have the class 'rare' (3), so that the recall of a class of 3 is known to "
         "within 0.50 at best: collect more rows, or leave such classes out.",
     ),
     "text among numbers: one bad value": (
@@ -539,37 +538,6 @@ def test_options_reach_the_estimator(options, params, planted, tmp_path):
 def test_options_that_an_estimator_does_not_have(table):
     said = refused("fit", table, "-t", "group", "--estimator", "cv", "--scale", "rank")
     assert said == "--scale rank is not for --estimator cv, which pools densities in several units."
-
-
-def test_a_model_below_the_most_frequent_class_is_told_of(tmp_path):
-    rng = np.random.default_rng(1)
-    X, y = as_frame(rng.normal(size=(120, 3))), rng.choice(["a", "b"], 120, p=[0.7, 0.3])
-    result = run(*fitting(X, y, tmp_path), "--priors", "uniform")
-    scores = json.loads(result.stdout)["scores"]
-    own, baseline = (scores[name]["accuracy"] for name in ("RodeoClassifier", "most frequent class"))
-    assert own < baseline
-    assert notes_of(result) == [
-        f"the accuracy, {own:.3f}, is below the {baseline:.3f} of always naming the most "
-        "frequent class: with --priors uniform all classes count alike, so look at the accuracy of each."
-    ]
-
-
-@pytest.mark.parametrize(
-    ("name", "priors", "advice"),
-    [
-        ("RodeoClassifier", "empirical", "do not rely on its labels, and try --estimator cv"),
-        ("LSPClassifier", "empirical", "do not rely on its labels, and try --estimator cv"),
-        ("CorralClassifier", "empirical", "these variables may not tell the classes apart"),
-        ("CorralClassifier", "uniform", "so look at the accuracy of each"),
-    ],
-)
-def test_advice_on_a_model_below_the_most_frequent_class(name, priors, advice):
-    with pytest.warns(UserWarning, match="0.400, is below the 0.700 of always naming") as told:
-        note_if_useless(0.4, 0.7, name, priors)
-    said = str(told[0].message)
-    assert advice in said
-    assert ("--estimator" in said) == (name != "CorralClassifier")  # no way from the default to others
-    note_if_useless(0.7, 0.7, name, priors)  # warnings are errors
 
 
 def test_check_table_takes_the_classes_from_a_column():

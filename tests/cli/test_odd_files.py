@@ -143,10 +143,6 @@ REFUSED = {
         text(rows().assign(y=rows()["a"] * 1.7)),
         "the target has {n} different values in 40 rows: these are not classes.",
     ),
-    "too few rows to hold some out": (
-        "a,y\n1,u\n2,v\n3,u\n4,v\n",
-        "a share of 0.25 held out is 1 of 4 rows; both parts need a row of each of the 2 classes.",
-    ),
     "the target alone": (text(rows()[["y"]]), "{} has no variables beside the target."),
     "empty variables": (text(rows().assign(a="", b="NA")), "{} has no variables beside the target."),
     "one bad cell": (
@@ -249,7 +245,7 @@ READ = {
     ),
     "few rows of a class": (
         with_cells("y", dict.fromkeys(range(4), "w")),
-        "fewer than 10 rows have the class 'w' (4), so that the accuracy of a class of 4 is known to within "
+        "fewer than 10 rows have the class 'w' (4), so that the recall of a class of 4 is known to within "
         "0.49 at best: collect more rows, or leave such classes out (--drop-small-classes 10).",
     ),
 }

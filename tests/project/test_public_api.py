@@ -74,9 +74,11 @@ CLASSES = {
     "corral.Finding": "kind, found, advice, columns=(), rows=(), values=()",
     "corral.HeldOut": """
         classes, truth, proba, claim='that took no part in fitting', groups=None, parts=(),
-        confusion(), groups_are_new, labels, most_frequent_share(), n_groups,
-        of_folds(estimator, X, y, *, cv=5, groups=None, random_state=0), positions, precisions(), recalls(),
-        reliability(), scores(), share_right(chosen)
+        baselines=None,
+        against_frequencies(), confusion(), frequencies(), groups_are_new, labels, most_frequent_share(),
+        n_groups, of_folds(estimator, X, y, *, cv=5, groups=None, random_state=0), positions,
+        ranking_curve(label, most=100), rarer_class, recalls(), reliability(), scores(), share_right(chosen),
+        thresholds(label)
     """,
     "corral.LSPClassifier": """
         sigmas=..., alphas=..., max_centers=500, cv=5, scale=None, n_jobs=None, random_state=None,

@@ -36,10 +36,11 @@ from corral import (
 )
 from corral.datasets import make_shifted_groups
 from corral.evaluation.held_out import OF_NEW_GROUPS
-from corral.evaluation.scores import grouped_interval
+from corral.evaluation.intervals import grouped_interval
 from corral.planning import LearningCurve
 from corral.sentences import rows as rows_words
 from corral.sentences import tables
+from corral.sentences.scores import SCORES
 from support.exploring import examples
 from support.report_data import data_of
 
@@ -220,9 +221,6 @@ def test_errors_are_those_of_the_held_out_rows(rows, classifier, tmp_path):
         assert point["share_right"] == pytest.approx(hits[inside].mean(), abs=5e-4)
         assert point["confidence"] == pytest.approx(top[inside].mean(), abs=5e-4)
         assert point["interval"][0] <= point["share_right"] <= point["interval"][1]
-    for label in classifier.classes_:
-        called = held_out.labels == label
-        assert f"Of {called.sum()} rows called {label}, {hits[called].sum()} are (" in Outline(page).text
     gaps = [abs(point["share_right"] - point["confidence"]) * point["n_rows"] for point in points]
     assert sum(gaps) / 200 == pytest.approx(held_out.scores().calibration_error, abs=1e-3)
     text = Outline(page).text
@@ -271,7 +269,10 @@ def test_held_out_rows_are_explained_by_models_that_have_not_seen_them(rows, tmp
             assert position not in row["support"]
             for number in row["support"]:
                 assert data["training"][str(number)] == [float(f"{value:.4g}") for value in X.iloc[number]]
-    assert "explained by a model that was fitted without it" in Outline(page).text
+    assert (
+        "explained by a model that was fitted without it (3 models, one for each fold)" in Outline(page).text
+    )
+    assert "The final model, which the other sections show, is fitted to all rows." in Outline(page).text
     assert "supports itself" not in Outline(page).text
 
 
@@ -314,17 +315,79 @@ def test_five_questions_in_this_order(rows, tmp_path, estimator, known):
     assert row["values"] == [float(f"{value:.4g}") for value in itself.to_numpy()[0]]
 
 
-def test_recalls_have_wilson_intervals(rows, tmp_path):
+def test_scores_of_classes_with_their_intervals(rows, tmp_path):
     page, held_out, _ = held_out_page(rows, tmp_path)
+    by_class = held_out.scores().by_class
+
+    def cell(value, low, high):
+        ends = f'<span class="ends">{low:.3f} to {high:.3f}</span>'
+        return f'<td class="number" data-sort="{value:.3f}">{value:.3f}{ends}</td>'
+
     for label in held_out.classes:
-        found = held_out.labels[held_out.truth == label]
+        found, each = held_out.labels[held_out.truth == label], by_class[label]
+        line = page.split(f'<th scope="row">{label}</th><td class="number">{found.size}</td>')[1].split(
+            "</tr>"
+        )[0]
         interval = binomtest((found == label).sum(), found.size).proportion_ci(method="wilson")
-        line = f'<th scope="row">{label}</th><td class="number">{np.mean(found == label):.3f}</td>'
-        line += f'<td class="number">{interval.low:.3f} to {interval.high:.3f}</td>'
-        line += f'<td class="number">{(found == label).sum()} of {found.size}</td>'
+        assert line.startswith(cell(np.mean(found == label), *interval))
+        called = held_out.truth[held_out.labels == label]
+        interval = binomtest((called == label).sum(), called.size).proportion_ci(method="wilson")
+        assert f'<td class="number">{called.size}</td>{cell(np.mean(called == label), *interval)}' in line
+        for name in ("f1", "auc", "average_precision"):
+            assert cell(getattr(each, name), *each.intervals[name]) in line
         others = Counter(found[found != label].tolist())
         most = {f"<td>{other} ({n})</td>" for other, n in others.items() if n == max(others.values())}
-        assert page.split(line)[1].partition("</tr>")[0] in (most or {"<td></td>"})
+        assert any(line.endswith(end) for end in most or {"<td></td>"})
+
+
+def test_scores_stand_beside_those_of_baselines(rows, tmp_path):
+    X, y = rows
+    held_out = HeldOut.of_folds(quick(), X, y, cv=3)
+    fitted = quick().fit(X, y)
+    scores = held_out.scores()
+    alone = Outline(page_of(fitted, X, y, held_out=held_out, folder=tmp_path)).text
+    for key, (name, meaning) in SCORES.items():
+        assert name in alone
+        assert meaning in alone
+        assert f"{getattr(scores, key):.3f}" in alone
+        low, high = scores.intervals[key]
+        assert f"{low:.3f} to {high:.3f}" in alone
+    assert "baselines" not in alone
+    both = replace(held_out, baselines={"a coin": held_out.frequencies()})
+    page = page_of(fitted, X, y, held_out=both, folder=tmp_path)
+    assert '<th scope="col" class="number">a coin</th>' in page
+    assert f'<td class="number">{held_out.frequencies().scores().log_loss:.3f}</td>' in page
+
+
+def test_curves_and_thresholds_are_those_of_the_predictions(rows, tmp_path):
+    _, held_out, data = held_out_page(rows, tmp_path)
+    assert data["errors"]["thresholds"] is None  # of more than two classes
+    for curve, label in zip(data["errors"]["ranking"], held_out.classes.tolist(), strict=True):
+        assert data["classes"][curve["class"]] == label
+        scores = held_out.scores().by_class[label]
+        assert f"AUC of {label}: {scores.auc:.3f} (" in curve["said"][0]
+        assert f"Average precision of {label}: {scores.average_precision:.3f} (" in curve["said"][1]
+        for point, expected in zip(curve["points"], held_out.ranking_curve(label), strict=True):
+            assert point[1:3] == [expected.n_called, expected.n_right]
+            shares = [expected.recall, expected.false_positive_rate, expected.precision]
+            assert point[3:] == pytest.approx(shares, abs=5.1e-4)
+
+
+def test_two_classes_have_a_threshold(rows, tmp_path):
+    X, y = rows
+    two = y != "five"
+    X, y = X[two][:70], y[two][:70]
+    _, held_out, data = held_out_page((X, y), tmp_path)
+    rarer = min(np.unique(y).tolist(), key=y.tolist().count)
+    assert [data["classes"][curve["class"]] for curve in data["errors"]["ranking"]] == [rarer]
+    found = data["errors"]["thresholds"]
+    for point, said in zip(found["points"], found["said"], strict=True):
+        called = held_out.truth[held_out.proba[:, held_out.classes.tolist().index(rarer)] >= point[0]]
+        assert point[1:3] == [called.size, (called == rarer).sum()]
+        assert said.startswith(
+            f"With the threshold {point[0]:g}, {called.size} of 70 rows are called {rarer}"
+        )
+        assert f"{(called == rarer).sum()} of the {(y == rarer).sum()} rows of {rarer} are found" in said
 
 
 def test_intervals_are_for_new_groups_if_rows_have_groups(rows, classifier, tmp_path):
@@ -343,7 +406,7 @@ def test_intervals_are_for_new_groups_if_rows_have_groups(rows, classifier, tmp_
         assert point["interval"] == (None if expected is None else pytest.approx(expected, abs=5.1e-4))
     for label in ("two", "five"):
         low, high = grouped_interval(hits[y == label], groups[y == label])
-        assert f"{low:.3f} to {high:.3f}</td>" in page
+        assert f"{low:.3f} to {high:.3f}</span>" in page
     text = Outline(page).text
     assert "none, of one group" in text
     assert (
@@ -378,14 +441,17 @@ def test_what_next_of_a_table_with_noise_groups_and_copies(tmp_path):
     assert "The recall of b is the least certain: " in text
 
 
-@pytest.mark.parametrize("n_right", [2, 3])
-def test_a_model_below_the_most_frequent_class_is_told_of(n_right, rows, classifier, tmp_path):
-    truth = np.array(["one", "one", "one", "two"])
-    codes = np.where(np.arange(4) < n_right, np.searchsorted(classifier.classes_, truth), 0)
-    held_out = HeldOut(classifier.classes_, truth, np.eye(3)[codes] * 0.9 + 0.1 / 3)
-    text = text_of(classifier, *rows, held_out=held_out, folder=tmp_path)
-    assert ("The accuracy, 0.500, is below the 0.750 of always" in text) == (n_right == 2)
-    assert ("is below the" in text) == (n_right == 2)
+@pytest.mark.parametrize(("n_wrong", "useless"), [(12, True), (1, False)])
+def test_labels_that_are_no_better_than_the_frequencies_are_told_of(
+    n_wrong, useless, rows, classifier, tmp_path
+):
+    truth = np.repeat(["one", "two"], [30, 10])
+    codes = np.where(np.arange(40) < n_wrong, 0, np.searchsorted(classifier.classes_, truth))
+    held_out = HeldOut(classifier.classes_, truth, np.eye(3)[codes] * 0.97 + 0.01)
+    fitted = clone(classifier).set_params(priors="empirical").fit(*rows)
+    text = text_of(fitted, *rows, held_out=held_out, folder=tmp_path)
+    assert ("The accuracy, 0.700, is not above the 0.750 of always naming the most" in text) == useless
+    assert ("do not rely on its labels" in text) == useless
 
 
 def test_every_error_that_is_counted_is_shown(rows, tmp_path):
@@ -396,11 +462,14 @@ def test_every_error_that_is_counted_is_shown(rows, tmp_path):
     assert sorted(shown) == sorted(wrong.tolist())
     assert len(data["rows"]) == 60
     assert np.sum(data["errors"]["confusion"]) - np.trace(data["errors"]["confusion"]) == wrong.size
-    assert "60 of the 120 rows that took no part in fitting, all wrong ones first" in Outline(page).text
+    assert (
+        "60 of the 120 rows that were held out in 3 folds, each once, all wrong ones first"
+        in Outline(page).text
+    )
     few = held_out_page(rows, tmp_path, max_samples=wrong.size)[2]
     assert [row["position"] for row in few["rows"]] == sorted(wrong.tolist())
     text = Outline(held_out_page(rows, tmp_path, max_samples=4)[0]).text
-    said = "4 of the 120 rows that took no part in fitting, wrong ones only, of which there are"
+    said = "4 of the 120 rows that were held out in 3 folds, each once, wrong ones only, of which there are"
     assert f"{said} {wrong.size}" in text
 
 
@@ -604,10 +673,10 @@ def wide():
 
 def test_wide_tables_are_thinned_out(wide, tmp_path, monkeypatch):
     fitted, X = wide
-    monkeypatch.setattr("corral.report._MOST_BYTES", 300_000)
+    monkeypatch.setattr("corral.report._MOST_BYTES", 310_000)
     page = page_of(fitted, X, max_samples=200, folder=tmp_path)
     data, found = data_of(page), fitted.describe()
-    assert len(page) < 300_000
+    assert len(page) < 310_000
     assert "Of 260 variables this page shows the 200" in Outline(page).text
     assert {f"x{j}" for j in range(230, 232)} | {f"x{j}" for j in range(240, 260)} <= set(data["variables"])
     place = np.argsort(found.order, axis=1)

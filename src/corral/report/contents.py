@@ -19,6 +19,8 @@ from corral.estimators.description import Description, kind_of_direction
 from corral.estimators.encoding import is_gap
 from corral.estimators.explanation import Explanation, unlike_values
 from corral.estimators.validation import feature_names
+from corral.evaluation.held_out import HeldOut
+from corral.evaluation.ranking import Threshold
 from corral.evidence.support import typical_rows
 from corral.markers.distributions import N_POINTS, density_curves
 from corral.markers.rank_tests import shares_of_sum
@@ -36,7 +38,7 @@ from corral.sentences.rows import (
     torn,
     wrong,
 )
-from corral.sentences.scores import reliability
+from corral.sentences.scores import ranking, reliability, threshold_consequences, threshold_costs
 
 # Beyond these a page would be too large to send or to read. Variables are those that describe some class
 # best.
@@ -45,6 +47,8 @@ _MOST_CELLS = 4_000  # of the map
 _FEWEST_VARIABLES = 50
 _MOST_CURVE_POINTS = 60_000
 _FEWEST_CURVES = 6
+_MOST_RANKING_POINTS = 4_000  # of all ROC curves
+_POINTS_OF_CLASS = (20, 100)  # fewest and most of one ROC curve
 
 _N_BARS = 24  # of a histogram
 _LEAST_SCORE = -1e6  # what is less typical is drawn there
@@ -384,14 +388,61 @@ def least_certain(certainty: Sequence[float]) -> list[int]:
 
 
 def _errors(judged: Judged) -> dict[str, Any]:
-    """The confusion matrix, truth by label, and the points of the reliability curve."""
+    """The confusion matrix, truth by label, and points of reliability, ROC and precision-recall curves."""
     predictions = judged.predictions
     return {
         "confusion": predictions.confusion().tolist(),
         "on_page": judged.on_page,
         "reliability": [point._asdict() for point in predictions.reliability()],
         "said": reliability(predictions.n_groups),
+        "ranking": _ranking(predictions),
+        "thresholds": _thresholds(predictions),
     }
+
+
+def _ranking(predictions: HeldOut) -> list[dict[str, Any]]:
+    """Curves of each class that can be told from others; of two classes, those of the rarer one."""
+    rarer = predictions.rarer_class
+    fewest, most = _POINTS_OF_CLASS
+    n_points = min(max(_MOST_RANKING_POINTS // predictions.classes.size, fewest), most)
+    scores, curves = predictions.scores(), []
+    for a, label in enumerate(predictions.classes.tolist()):
+        each = scores.by_class.get(str(label))
+        if each is None or each.auc is None or each.average_precision is None or rarer not in (None, label):
+            continue
+        share, intervals = each.n_rows / len(predictions.truth), each.intervals
+        points = [_threshold(point) for point in predictions.ranking_curve(label, n_points)]
+        said = ranking(
+            label,
+            each.auc,
+            intervals["auc"],
+            each.average_precision,
+            intervals["average_precision"],
+            share,
+        )
+        curves.append({"class": a, "share": _decimals(share, 3), "points": points, "said": said})
+    return curves
+
+
+def _threshold(point: Threshold) -> list[Any]:
+    """The threshold, rows called, right ones among them, recall, false positive rate and precision."""
+    shares = (point.recall, point.false_positive_rate, point.precision)
+    return [_digits(point.threshold, 3), point.n_called, point.n_right, *_decimals(shares, 3)]
+
+
+def _thresholds(predictions: HeldOut) -> dict[str, Any] | None:
+    """What comes of thresholds for the rarer of two classes."""
+    label = predictions.rarer_class
+    if label is None or not _ranking(predictions):
+        return None
+    points = predictions.thresholds(label)
+    said = [
+        threshold_consequences(
+            label, point.threshold, point.n_called, point.n_right, point.n_rows, len(predictions.truth)
+        )
+        for point in points
+    ]
+    return {"points": [_threshold(point) for point in points], "said": said, "use": threshold_costs(label)}
 
 
 def _steps(found: SampleSizes) -> dict[str, Any]:

@@ -12,8 +12,10 @@ import numpy as np
 from corral.checking.labels import small_classes
 from corral.estimators.description import Description
 from corral.estimators.evaluated_rows import novelty_sentences
+from corral.evaluation.advice import advice_on_labels
 from corral.evaluation.held_out import EQUAL_TO_NONE, HeldOut
-from corral.evaluation.scores import Recall, rows_to_halve_interval
+from corral.evaluation.intervals import rows_to_halve_interval
+from corral.evaluation.scores import ClassScores, Recall
 from corral.planning import LearningCurve, SampleSizes
 from corral.report.shown import Judged, Shown
 from corral.sentences.classes import RANKING, needless_variables, number_of_markers
@@ -21,14 +23,14 @@ from corral.sentences.numbers import begun, counted, interval_text, number_text
 from corral.sentences.scores import (
     ASK_FOR_SAMPLE_SIZES,
     EVERY_DIGIT,
+    SCORES,
     accuracy_interval,
     accuracy_of_known_rows,
     accuracy_of_new_rows,
-    below_most_frequent,
     curve_begins,
     expected_accuracy,
+    explained_without,
     fitted_model,
-    label_precision,
     most_frequent_mistake,
     other_accuracy,
     recall_known_least,
@@ -49,6 +51,7 @@ def page_words(
     """All words of the template; `steps_before` are those of a pipeline whose last step is on the page."""
     judged = shown.judged
     predictions = None if judged is None else judged.predictions
+    n_judges = sum(judge.learnt_from is not None for judge in shown.judges)
     return {
         "summary": [
             fitted_model(
@@ -69,12 +72,8 @@ def page_words(
             }
             for a, label in enumerate(estimator.classes_.tolist())
         ],
-        "recalls": {} if predictions is None else predictions.recalls(),
-        "interval_text": interval_text,
-        "called": [
-            label_precision(label, found.n_right, found.n_rows, found.confidence)
-            for label, found in ({} if predictions is None else predictions.precisions()).items()
-        ],
+        "scores": {} if predictions is None else _score_lines(predictions),
+        "class_scores": [] if predictions is None else _class_lines(predictions),
         "what_next": _what_next(estimator, description, judged, sample_sizes),
         "kind": type(estimator).__name__,
         "explains": description is not None,
@@ -88,7 +87,7 @@ def page_words(
         "parameters": _parameters(estimator),
         "versions": _versions(),
         "n_rows": shown.n_rows,
-        "by_others": any(judge.learnt_from is not None for judge in shown.judges),
+        "by_others": explained_without(n_judges) if n_judges else "",
         "known": bool((shown.truth >= 0).any()),
     }
 
@@ -124,12 +123,57 @@ def _quality(judged: Judged) -> list[str]:
     said = accuracy_of_new_rows(
         f"{counted(len(predictions.truth), 'row')} {predictions.claim}",
         scores.accuracy,
-        accuracy_interval(scores.accuracy_interval, predictions.n_groups, ".1%"),
+        accuracy_interval(scores.intervals["accuracy"], predictions.n_groups, ".1%"),
         predictions.most_frequent_share(),
+        scores.auc,
         scores.log_loss,
         scores.calibration_error,
     )
     return [said, *([EVERY_DIGIT] if predictions.claim == EQUAL_TO_NONE else []), mistake]
+
+
+def _score_lines(predictions: HeldOut) -> dict[str, Any]:
+    """The table of scores: heads and lines, with those of baselines beside."""
+    own = predictions.scores()
+    others = {name: each.scores() for name, each in (predictions.baselines or {}).items()}
+    lines = [
+        [
+            name,
+            _score_text(getattr(own, key)),
+            interval_text(own.intervals.get(key)),
+            *(_score_text(getattr(scores, key)) for scores in others.values()),
+            meaning,
+        ]
+        for key, (name, meaning) in SCORES.items()
+    ]
+    return {"heads": ["value", "95 % interval", *others], "lines": lines}
+
+
+def _class_lines(predictions: HeldOut) -> list[dict[str, Any]]:
+    """Scores of each class with their intervals, and what its rows are most often taken for."""
+    by_class, lines = predictions.scores().by_class, []
+    for label, recall in predictions.recalls().items():
+        each = by_class[str(label)]
+        line = {
+            name: (_score_text(getattr(each, name)), _interval(each, name))
+            for name in ("recall", "precision", "f1", "auc", "average_precision")
+        }
+        mistaken = "" if recall.mistaken_for is None else f"{recall.mistaken_for} ({recall.n_mistaken})"
+        lines.append(
+            {"class": label, "n_rows": each.n_rows, "n_called": each.n_called, "mistaken": mistaken} | line
+        )
+    return lines
+
+
+def _score_text(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _interval(scores: ClassScores, name: str) -> str:
+    """Write an interval; empty where the score is not defined."""
+    if getattr(scores, name) is None:
+        return ""
+    return interval_text(scores.intervals[name]) or "none, of one group"
 
 
 def _novelty(estimator: Any, shown: Shown, rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -156,8 +200,7 @@ def _what_next(
     """Say which classes lack rows, which variables add nothing, and whether rows belong together."""
     said = []
     if judged is not None:
-        accuracy, baseline = judged.predictions.scores().accuracy, judged.predictions.most_frequent_share()
-        said.append(begun(below_most_frequent(accuracy, baseline)))
+        said += [begun(sentence) for sentence in advice_on_labels(estimator, judged.predictions)]
     counts = map(int, estimator.class_count_)
     small = small_classes(dict(zip(map(str, estimator.classes_.tolist()), counts, strict=True)))
     said += [begun(str(finding)) for finding in small]
