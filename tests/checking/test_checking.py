@@ -236,6 +236,74 @@ FAULTS = {
         "column 'price' holds numbers with a comma, such as '1,000' in row 0, which makes text of them: take "
         "the comma out if it marks thousands, or say that it is a decimal one.",
     ),
+    "dates: days": (
+        adding(day=[f"{2020 + i % 3}-0{1 + i % 9}-11" for i in ROWS]),
+        "column 'day' holds dates, such as '2020-01-11' in row 0: leave it out, since new rows have other "
+        "dates, or keep what repeats, such as the month.",
+    ),
+    "dates: day and month may be confused": (
+        adding(day=[f"0{1 + i % 9}/0{1 + i % 7}/2020" for i in ROWS]),
+        "column 'day' holds dates, such as '01/01/2020' in row 0, where either number may be the month: "
+        "leave it out, since new rows have other dates, or keep what repeats, such as the month.",
+    ),
+    "dates: of pandas, one in each row": (
+        adding(day=pd.date_range("2020-01-01", periods=300, freq="h")[np.arange(300) * 7 % 300]),
+        "column 'day' holds dates, such as '2020-01-01 00:00:00' in row 0: leave it out, since new rows have "
+        "other dates, or keep what repeats, such as the month.",
+    ),
+    "dates: one is no date": (
+        adding(day=[f"2020-01-{1 + i % 30:02}" if i != 4 else "soon" for i in ROWS]),
+        "column 'day' holds dates, such as '2020-01-01' in row 0, but no date in 1 row, such as 'soon' in "
+        "row 4: leave it out, since new rows have other dates, or keep what repeats, such as the month.",
+    ),
+    "zeros: one column": (
+        adding(depth=np.where(ROWS % 50, 13.0 + 0.1 * (ROWS * 7 % 60), 0.0)),
+        "0 is far from all other values of column 'depth' in 6 rows (nothing else below 13): if it stands "
+        "for a missing value, say so.",
+    ),
+    "zeros: zeros elsewhere are numbers": (
+        adding(depth=np.where(ROWS % 50, 13.0 + 0.1 * (ROWS * 7 % 60), 0.0), kids=ROWS % 3),
+        "0 is far from all other values of column 'depth' in 6 rows (nothing else below 13): if it stands "
+        "for a missing value, leave these cells empty.",
+    ),
+    "mixed units: cm among mm": (
+        adding(length=(40.0 + 0.1 * (ROWS * 37 % 100)) * np.where(ROWS % 17 == 3, 0.1, 1.0)),
+        "18 values of column 'length' lie apart from all others and match them if multiplied by 10, such as "
+        "4.11 in row 3 (the median of the others is 45): write all values in one unit.",
+    ),
+    "mixed units: mm among inches": (
+        adding(length=(4.0 + 0.01 * (ROWS * 37 % 100)) * np.where(ROWS % 17 == 3, 25.4, 1.0)),
+        "18 values of column 'length' lie apart from all others and match them if divided by 25.4, such as "
+        "104.394 in row 3 (the median of the others is 4.5): write all values in one unit.",
+    ),
+    "nearly unique ids: numbers": (
+        adding(ID=np.random.default_rng(0).permutation(10**6)[ROWS * 7 % 290]),
+        "column 'ID' has 290 different whole numbers in 300 rows, as ids have: if rows of one id belong "
+        "together, name it as the group, otherwise leave it out.",
+    ),
+    "nearly unique ids: texts": (
+        adding(sample=[f"S{i * 7 % 290}" for i in ROWS]),
+        "column 'sample' has 290 different texts in 300 rows, as ids have: if rows of one id belong "
+        "together, name it as the group, otherwise leave it out.",
+    ),
+    "identifier: shuffled numbers of rows": (
+        adding(z=np.random.default_rng(0).permutation(300)),
+        "column 'z' has a different whole number in every row: if it names rows, say so, or leave it out.",
+    ),
+    "mixed spellings: yes and Y": (
+        adding(smoker=np.resize(["yes", "no", "Y", "n", "no"], 300)),
+        "column 'smoker' writes the same answer in several ways: ('Y', 'yes'), ('n', 'no'): write each "
+        "answer in one way.",
+    ),
+    "functions: groups of ages, and inches": (
+        lambda X, y: (X.assign(age=ROWS * 7 % 60, old=ROWS * 7 % 60 > 40, inches=X["x1"] / 2.54), y),
+        "values of one column follow from another: 'inches' from 'x1', 'old' from 'age': keep one of the "
+        "two, since the other repeats it.",
+    ),
+    "constant: where it is not empty": (
+        adding(ring=np.where(ROWS % 3, 1.0, np.nan)),
+        "column 'ring' holds 1 in all 200 rows that have a value, which tells nothing: leave it out.",
+    ),
     "missing labels: four rows": (
         lambda X, y: (X, np.where(ROWS < 4, None, y)),
         "the label is missing in 4 of 300 rows: fill it in, or leave such rows out.",
