@@ -142,7 +142,7 @@ def sentence_of(finding: Finding) -> str:
     """What was found and what to do, with the option of `corral fit` that does it."""
     option = _OPTIONS.get(finding.kind, "")
     values = finding.values if option == "--na-values" else finding.columns
-    if option == "--na-values" and not values:  # it would hold for other columns, too
+    if finding.kind == "zeros" and not values:  # the option would hold for other columns, too
         option = ""
     elif option.startswith(("--drop", "--id", "--group", "--na-values")) and 0 < len(values) <= 3:
         names = option.split(" or ")
