@@ -19,7 +19,7 @@ from .estimators.pipelines import describe, explain
 from .estimators.rodeo_classifier import RodeoClassifier
 from .estimators.rodeo_density import RodeoDensity
 from .estimators.rodeo_selector import RodeoSelector
-from .estimators.tables import UnknownLevelsWarning
+from .estimators.tables import ColumnKindWarning, UnknownLevelsWarning
 from .estimators.warned import CopiedRowsWarning, EmptySelectionWarning, NearDuplicatesWarning
 from .evaluation.held_out import HeldOut
 from .files.model_file import load_model, save_model
@@ -31,6 +31,7 @@ __version__: str
 __all__ = [
     "Assessment",
     "BandwidthDisplay",
+    "ColumnKindWarning",
     "CopiedRowsWarning",
     "CorralClassifier",
     "Description",

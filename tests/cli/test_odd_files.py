@@ -314,9 +314,9 @@ TAKEN = {
     ),
     "dates": taken(
         text(rows().assign(day=pd.date_range("2020-01-01", periods=N))),
-        levels={"day": N},
-        note="column 'day' holds dates, such as '2020-01-01' in row 0: leave it out, since new rows have "
-        "other dates, or keep what repeats, such as the month (--drop day).",
+        levels={"day (weekday)": 7},
+        note="column 'day' holds dates: days since 2000, month and weekday are its variables; --categorical "
+        "day makes categories of them.",
     ),
     "per cent": taken(
         text(rows().assign(c="5%")),

@@ -143,6 +143,7 @@ CLASSES = {
 }
 
 WARNINGS = [
+    "corral.ColumnKindWarning",
     "corral.CopiedRowsWarning",
     "corral.EmptySelectionWarning",
     "corral.NearDuplicatesWarning",

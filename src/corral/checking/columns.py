@@ -11,6 +11,7 @@ import numpy as np
 
 from corral.array_types import Bools, Floats
 from corral.checking.findings import Finding
+from corral.data.date_variables import is_date
 from corral.estimators.encoding import are_slips
 from corral.sentences.numbers import MOST_LISTED, counted, exact_text, listed
 
@@ -73,7 +74,7 @@ def is_time(value: Any) -> bool:
 def neither_numbers_nor_text(
     columns: pd.DataFrame, contents: Mapping[str, Content], categorical: Collection[str]
 ) -> Iterator[Finding]:
-    """Columns that no fit takes: of dates and times, unless they are levels, and of lists and the like."""
+    """Columns that no fit takes: of times without a date, unless they are levels, of lists and the like."""
     for name in columns.columns:
         if contents[name].kind != "strange":
             continue
@@ -82,10 +83,10 @@ def neither_numbers_nor_text(
         if not is_time(held.iloc[0]):
             found = f"column {name!r} holds {shown} in row {row}, which is neither a number nor text"
             yield Finding("neither numbers nor text", found, "leave it out", (name,), (row,))
-        elif name not in categorical:
-            found = f"column {name!r} holds dates or times, which are not taken, such as {shown} in row {row}"
-            advice = "leave it out, or write a number in its place, such as the days since a certain one"
-            yield Finding("dates", found, advice, (name,), (row,))
+        elif name not in categorical and not is_date(held.iloc[0]):
+            found = f"column {name!r} holds times, which are not taken, such as {shown} in row {row}"
+            advice = "leave it out, or write a number in its place, such as hours"
+            yield Finding("times", found, advice, (name,), (row,))
 
 
 def mostly_empty(variables: pd.DataFrame) -> Iterator[Finding]:

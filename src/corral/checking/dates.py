@@ -43,7 +43,7 @@ def found_dates(variables: pd.DataFrame, columns: Mapping[str, Dates]) -> Iterat
         yield Finding(
             "dates",
             found,
-            "leave it out, since new rows have other dates, or keep what repeats, such as the month",
+            "a fit makes days, month, weekday and hour of it; leave it out if new rows have later dates",
             (name,),
             tuple(wrong.index[:MOST_LISTED]),
         )

@@ -55,7 +55,7 @@ def _texts_as_ids(name: str, column: pd.Series[Any], n_values: int) -> Iterator[
     if n_values < len(column):
         if is_called_id(name):
             yield _nearly_unique(name, n_values, "texts", len(column))
-    elif not len(numbers_as_written(column)):
+    elif numbers_as_written(column) is None:
         found = f"column {name!r} has a different text in every row, as names of rows do"
         yield Finding("identifier", found, "say that it names rows, or leave it out", (name,))
 

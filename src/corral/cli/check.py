@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _LABELS = "\0labels"
 
 # What corral fit tells of itself, or refuses.
-_TOLD_BY_FIT = ("copies", "groups", "missing labels", "text among numbers")
+_TOLD_BY_FIT = ("copies", "dates", "groups", "missing labels", "text among numbers")
 
 # The option of corral fit that deals with a kind of finding.
 _OPTIONS = {
-    **dict.fromkeys(("dates", "neither numbers nor text", "constant", "functions"), "--drop"),
+    **dict.fromkeys(("dates", "times", "neither numbers nor text", "constant", "functions"), "--drop"),
     **dict.fromkeys(("mostly empty", "leakage", "many levels"), "--drop"),
     **dict.fromkeys(("names groups", "nearly unique ids", "likely groups"), "--group or --drop"),
     **dict.fromkeys(("repeated ids", "near duplicates"), "--group"),
@@ -103,15 +103,19 @@ def check(
 
 
 def _kinds(variables: pd.DataFrame, categorical: Sequence[str]) -> dict[str, dict[str, int]]:
-    """How many levels columns have that hold levels, and how many values are missing, by column."""
+    """How many different values dates and levels have, and how many values are missing, by column."""
     from corral.checking.columns import content_of
+    from corral.checking.dates import dated_columns
 
-    levels = {
+    dates = dated_columns(variables, categorical)
+    counts = {
         str(name): int(column.nunique())
         for name, column in variables.items()
-        if name in categorical or content_of(column).kind == "levels"
+        if name in categorical or name in dates or content_of(column).kind == "levels"
     }
-    return {"levels": levels, "gaps": {name: int(n) for name, n in variables.isna().sum().items() if n}}
+    levels = {name: n for name, n in counts.items() if name not in dates}
+    kinds = {"levels": levels, "dates": {str(name): counts[str(name)] for name in dates}}
+    return kinds | {"gaps": {name: int(n) for name, n in variables.isna().sum().items() if n}}
 
 
 def note_findings(

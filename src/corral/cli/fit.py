@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +14,7 @@ from corral.cli.app import program
 from corral.cli.check import note_findings
 from corral.cli.shared import check_different, note, threads
 from corral.sentences.scores import NO_DIFFERENCE, accuracy_interval, below_most_frequent
-from corral.sentences.tables import copied_rows
+from corral.sentences.tables import copied_rows, dates_as_variables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -129,6 +130,7 @@ def fit(
         note_findings(X, y, groups, group, categorical or ())
     with threads(jobs):
         fitted, held_out = _fit_and_measure(chosen, X, y, units, splits, out)
+    _note_dates(fitted)
     if na_values:
         fitted.na_values_ = na_values
     if units.n_copies:
@@ -153,17 +155,20 @@ def _fit_and_measure(
 ) -> tuple[Any, dict[str, HeldOut]]:
     """Fit all rows, and predict held-out rows by the same classifier and two others.
 
-    Duplicates are told of once, for the whole table, and not by each fit.
+    Duplicates and dates are told of once, for the whole table, and not by each fit.
     """
+    from corral.cli.variables import without_dates
+    from corral.estimators.tables import ColumnKindWarning
     from corral.estimators.warned import CopiedRowsWarning, NearDuplicatesWarning
     from corral.evaluation.held_out import fit_by_groups, held_out_predictions
 
     name = type(chosen).__name__
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CopiedRowsWarning)
-        warnings.simplefilter("ignore", NearDuplicatesWarning)
-        classifiers = {name: chosen, **_baselines(X)}
-        held_out = held_out_predictions(classifiers, X, y, units, splits, out.step)
+        for category in (ColumnKindWarning, CopiedRowsWarning, NearDuplicatesWarning):
+            warnings.simplefilter("ignore", category)
+        held_out = held_out_predictions({name: chosen}, X, y, units, splits, out.step)
+        simple = without_dates(X)
+        held_out |= held_out_predictions(_baselines(simple), simple, y, units, splits, out.step)
         out.step(f"{name} with all rows")
         fitted = fit_by_groups(chosen, X, y, units)
     if out.bars:  # which were for the fit
@@ -171,6 +176,14 @@ def _fit_and_measure(
             if hasattr(each, "verbose"):
                 each.verbose = 0
     return fitted, held_out
+
+
+def _note_dates(fitted: Any) -> None:
+    """Tell which variables the columns of dates have become."""
+    for each in fitted.encoding_.dates if hasattr(fitted, "encoding_") else ():
+        name = str(fitted.feature_names_in_[each.position])
+        remedy = f"--categorical {shlex.quote(name)} makes categories of them"
+        note(f"{dates_as_variables(name, each.parts, each.assumed_order, remedy)}.")
 
 
 def _write_report(path: Path, fitted: Any, X: Any, y: Any, goal: float | None, **shown: Any) -> None:

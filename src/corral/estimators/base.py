@@ -38,7 +38,7 @@ class TableEstimator(BaseEstimator):
 
     def _validate_columns(self, d: int, levels: Integers | None) -> None:
         """Refuse a fitted estimator of another number of columns, or with other numbers of levels."""
-        validate_columns(self, d)
+        validate_columns(self, self.encoding_.n_columns)
         if len(self.encoding_.levels) != d or not equal_or_none(self.encoding_.counts, levels):
             raise ValueError("levels are not as many as the encoding has")
 
@@ -91,7 +91,9 @@ class ClassEstimator(TableEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
             Training rows: numbers, and in frames also text, categories and booleans, all with missing values
-            (NaN, None, pandas' NA, polars' null). `explain` names rows by the index of a pandas frame that
+            (NaN, None, pandas' NA, polars' null). Columns of dates, of type or text, become variables: days
+            since 2000, month, weekday and hour, those that vary (`ColumnKindWarning` names them), unless
+            `categorical_features` names the column. `explain` names rows by the index of a pandas frame that
             has a name or does not hold whole numbers.
         y : array-like of shape (n_samples,)
             Their classes; at least two.
@@ -129,7 +131,9 @@ class TableSelector(SelectorMixin, ClassEstimator):
 
     def _get_support_mask(self) -> Bools:
         check_is_fitted(self)
-        mask: Bools = np.logical_or.reduce(getattr(self, self._selected))
+        variables = np.logical_or.reduce(getattr(self, self._selected))
+        mask = np.zeros(self.encoding_.n_columns, dtype=np.bool_)
+        mask[self.encoding_.column_positions()[variables]] = True  # of a date, if one of its variables is
         return mask
 
     def _validate_selected(self) -> tuple[int, int]:

@@ -155,6 +155,26 @@ class Explanation:
         """Give training rows other positions: where each row of the X given to fit is in a larger table."""
         return replace(self, rows=np.where(self.rows >= 0, positions[self.rows], -1))
 
+    def aligned(self, names: list[str]) -> Explanation:
+        """Arrange variables in the order of `names`: a fit to fewer rows may have fewer variables of a date.
+
+        A variable that is lacking has no value and no evidence. The evidence of one that is not named is
+        added to the base.
+        """
+        if names == self.feature_names:
+            return self
+        position = {name: j for j, name in enumerate(self.feature_names)}
+        order = np.array([position.get(name, -1) for name in names])
+        numbers = ("evidence", "evidence_error", "conditional", "unlikeness")
+        fills: dict[str, Any] = dict.fromkeys(numbers, 0.0) | {"training_range": np.inf}
+        fills["values"] = None if self.values.dtype == object else np.nan
+        fills |= {} if self.bandwidths is None else {"bandwidths": np.inf}
+        arrays = {
+            name: np.where(order < 0, fill, getattr(self, name)[..., order]) for name, fill in fills.items()
+        }
+        base = self.log_odds - arrays["evidence"].sum(axis=1)
+        return replace(self, feature_names=names, base=base, **arrays)
+
     def caution(self, sample: int) -> str:
         """Say if more than half of the label's density rests on one training row, or on those of one group.
 

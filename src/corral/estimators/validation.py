@@ -108,12 +108,14 @@ def _is_integer(value: Any) -> bool:
 def feature_names(estimator: Any) -> list[str]:
     """Names of the variables a fitted estimator has seen, or x0, x1, ... if they had none.
 
-    The last step of a pipeline has `variable_names_`, those of the steps before it.
+    The last step of a pipeline has `variable_names_`, those of the steps before it. A column of dates may be
+    several variables.
     """
-    for attribute in ("variable_names_", "feature_names_in_"):
-        if hasattr(estimator, attribute):
-            return [str(name) for name in getattr(estimator, attribute)]
-    return [f"x{j}" for j in range(estimator.n_features_in_)]
+    columns = [f"x{j}" for j in range(estimator.n_features_in_)]
+    for attribute in ("feature_names_in_", "variable_names_"):
+        columns = [str(name) for name in getattr(estimator, attribute, columns)]
+    encoding = getattr(estimator, "encoding_", None)
+    return columns if encoding is None else encoding.variable_names(columns)
 
 
 def take_names_from(fitted: Any, estimator: Any) -> None:
