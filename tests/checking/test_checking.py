@@ -108,6 +108,7 @@ OF_PATIENTS = (
     ", and each of its values stands in several rows of one class",
 )
 IF_TEXT = "write plain numbers, or each of them is a level of its own."
+OF_DATES = "a fit makes days, month, weekday and hour of it; leave it out if new rows have later dates."
 ALIKE = "that differ only by case, by spaces around them or in how a number is written are"
 
 FAULTS = {
@@ -238,23 +239,21 @@ FAULTS = {
     ),
     "dates: days": (
         adding(day=[f"{2020 + i % 3}-0{1 + i % 9}-11" for i in ROWS]),
-        "column 'day' holds dates, such as '2020-01-11' in row 0: leave it out, since new rows have other "
-        "dates, or keep what repeats, such as the month.",
+        f"column 'day' holds dates, such as '2020-01-11' in row 0: {OF_DATES}",
     ),
     "dates: day and month may be confused": (
         adding(day=[f"0{1 + i % 9}/0{1 + i % 7}/2020" for i in ROWS]),
         "column 'day' holds dates, such as '01/01/2020' in row 0, where either number may be the month: "
-        "leave it out, since new rows have other dates, or keep what repeats, such as the month.",
+        f"{OF_DATES}",
     ),
     "dates: of pandas, one in each row": (
         adding(day=pd.date_range("2020-01-01", periods=300, freq="h")[np.arange(300) * 7 % 300]),
-        "column 'day' holds dates, such as '2020-01-01 00:00:00' in row 0: leave it out, since new rows have "
-        "other dates, or keep what repeats, such as the month.",
+        f"column 'day' holds dates, such as '2020-01-01 00:00:00' in row 0: {OF_DATES}",
     ),
     "dates: one is no date": (
         adding(day=[f"2020-01-{1 + i % 30:02}" if i != 4 else "soon" for i in ROWS]),
         "column 'day' holds dates, such as '2020-01-01' in row 0, but no date in 1 row, such as 'soon' in "
-        "row 4: leave it out, since new rows have other dates, or keep what repeats, such as the month.",
+        f"row 4: {OF_DATES}",
     ),
     "zeros: one column": (
         adding(depth=np.where(ROWS % 50, 13.0 + 0.1 * (ROWS * 7 % 60), 0.0)),

@@ -112,6 +112,31 @@ def test_a_variable_that_defines_the_label_is_left_out_and_names_no_groups():
     assert sentence_of(finding).endswith("known before the label is (--drop weeks).")
 
 
+# Units and zeros
+
+
+def test_a_class_may_have_ten_times_larger_values():
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(300) < 0.1, "mouse", "rat")
+    length = rng.uniform(3.0, 5.0, 300).round(2)
+    table = pd.DataFrame(
+        {"length": length * np.where(y == "mouse", 1.0, 10.0), "a": rng.normal(size=300), "y": y}
+    )
+    assert "mixed units" not in findings_of(table)
+    mixed = table.assign(y=rng.permutation(y))
+    assert findings_of(mixed)["mixed units"].columns == ("length",)
+
+
+def test_the_option_for_zeros_is_named_if_it_harms_no_other_column():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"depth": np.append(rng.uniform(13, 20, 97), [0.0] * 3), "a": rng.normal(size=100)})
+    (finding,) = check_table(table)
+    assert sentence_of(finding).endswith("if it stands for a missing value, say so (--na-values 0).")
+    (finding,) = check_table(table.assign(kids=rng.integers(0, 4, 100)))
+    assert sentence_of(finding).endswith("if it stands for a missing value, leave these cells empty.")
+    assert finding.rows == (97, 98, 99)
+
+
 # Order
 
 

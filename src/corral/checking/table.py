@@ -54,6 +54,12 @@ def check_table(
 ) -> list[Finding]:
     """Look for mistakes in a table before a classifier is fitted to it, as `corral check` does.
 
+    These are labels that are missing, spelled in two ways or contradicted by left-out probabilities; small
+    classes; ids and likely groups; dates; leakage; columns that are constant, mostly empty or functions of
+    another; text among numbers, and categories spelled in two ways; numbers that stand for missing values;
+    mixed units; duplicates and near duplicates; rows in order of class or time. That nothing is found does
+    not mean that nothing is wrong.
+
     Parameters
     ----------
     frame : DataFrame

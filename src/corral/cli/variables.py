@@ -78,7 +78,9 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
                 f"{_shown(held.iloc[0])}, and numbers in others: all of them count as levels."
             )
         types = set(column.dropna().map(type))
-        if len(types) > 1 or any(issubclass(each, datetime.date) for each in types):  # for an order and a file
+        if len(types) > 1 or any(
+            issubclass(each, datetime.date) for each in types
+        ):  # for an order and a file
             column = column.map(str, na_action="ignore")
         columns[name] = column.astype("category")
     return pd.DataFrame(columns, index=table.index)

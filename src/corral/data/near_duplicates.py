@@ -18,10 +18,10 @@ Rows are near duplicates if this bound is less than a fifth of :math:`M_1`, and 
 rows must agree in all others, in numbers up to a ten-thousandth of their range. Let :math:`r_5` be the median
 distance of rows to their fifth neighbour. A row has a twin if one to four others are nearer than
 :math:`t r_5`, for t = 0.03, 0.01 or 0.001, and the next one is ten times as far away. If rows spread over m
-dimensions, chance brings a neighbour so near to a share :math:`5 t^m` of them; m follows from the distances to
-the fifth and to the tenth neighbour. Rows with a twin are near duplicates if they are ten times as many, more
-than a Poisson number reaches once in a thousand tables, and at least half of the rows with a neighbour within
-:math:`10 t r_5`.
+dimensions, chance brings a neighbour so near to a share :math:`5 t^m` of them; m follows from the distances
+to the fifth and to the tenth neighbour. Rows with a twin are near duplicates if they are ten times as many,
+more than a Poisson number reaches once in a thousand tables, and at least half of the rows with a neighbour
+within :math:`10 t r_5`.
 """
 
 from __future__ import annotations
@@ -215,7 +215,9 @@ def _close_pairs(X: Floats, missing: Bools, levels: Integers | None) -> Integers
 def _coarse(X: Floats) -> Floats:
     """Columns in steps of a small part of their range, so that small differences make equal values."""
     low, high = X.min(axis=0), X.max(axis=0)
-    return np.round((X / 2.0 - low / 2.0) / np.where(high > low, _STEP * (high / 2.0 - low / 2.0), 1.0))
+    half = high / 2.0 - low / 2.0  # the whole range of the largest numbers is infinite
+    steps: Floats = np.round((X / 2.0 - low / 2.0) / np.where(half > 0.0, _STEP * half, 1.0))
+    return steps
 
 
 def _scaled(X: Floats) -> Floats:
