@@ -97,7 +97,7 @@ def check(
         for finding, sentence in zip(found, sentences, strict=True)
     ]
     facts["looked_for"] = LOOKED_FOR
-    told_more = [counting] if any(finding.rows for finding in found) else []
+    told_more = [counting] if found else []
     told_more += [*kinds_in_words(facts), f"looked for: {'; '.join(LOOKED_FOR)}"]
     out.answer(facts, [told], [told, *(f"- {sentence}" for sentence in sentences), *told_more])
 
