@@ -53,6 +53,15 @@ def test_repeated_ids_are_groups_and_the_gap_is_told(visits):
     assert "likely groups" not in findings_of(visits, group="patient")
 
 
+def test_repeated_ids_are_told_though_accuracy_does_not_fall():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(240, 3)), columns=list("abc")).assign(y=rng.integers(0, 2, 240))
+    assert findings_of(table.assign(subject_id=rng.permutation(240) % 60))["likely groups"].columns == (
+        "subject_id",
+    )
+    assert "likely groups" not in findings_of(table.assign(age=rng.permutation(240) % 60))
+
+
 def test_blocks_of_any_name_are_groups_if_accuracy_falls(visits):
     blocks = visits.rename(columns={"patient": "z"})
     assert (
@@ -208,6 +217,30 @@ def test_overlapping_classes_contradict_no_label():
 )
 def test_answers_in_several_spellings(levels, expected):
     assert mixed_answers(levels) == expected
+
+
+# Odd tables
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {0: np.arange(60) % 7, 1: np.arange(60) * 7 % 11},
+        {"a": np.resize([-1e308, 1e308, 3.0], 60), "b": np.arange(60) * 1e300},
+        {"a": [np.nan] * 60, "b": [None] * 60},
+        {"a": [1, "x", None, 2.5] * 15, "b": np.arange(60) % 2 > 0},
+        {"a": pd.Categorical(["u", "v"] * 30), "b": pd.Categorical([1, 2, 3] * 20)},
+        {"a": pd.array([1, None] * 30, dtype="Int64"), "b": pd.to_timedelta(np.arange(60), "h")},
+        {},
+    ],
+    ids=["numbers as names", "huge", "empty", "mixed", "categories", "nullable", "no column"],
+)
+@pytest.mark.parametrize("y", [np.arange(60) % 2, np.arange(60), np.zeros(60), [None] * 60])
+def test_odd_tables_give_findings_and_no_error(columns, y):
+    table = pd.DataFrame({**columns, "y": y})
+    for rows in (60, 2, 1, 0):
+        for finding in check_table(table[:rows], "y"):
+            assert str(finding).endswith(".")
 
 
 # The quick model

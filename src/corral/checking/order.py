@@ -27,7 +27,7 @@ _LAST = 0.3
 
 def is_called_time(name: str) -> bool:
     """Whether a column has a name like 'year' or 'visit_time'."""
-    return _CALLED_TIME.search(name) is not None
+    return _CALLED_TIME.search(str(name)) is not None  # names may be numbers in Python
 
 
 def class_order(codes: Integers) -> Iterator[Finding]:
