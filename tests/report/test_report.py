@@ -37,7 +37,9 @@ from corral import (
 from corral.datasets import make_shifted_groups
 from corral.evaluation.held_out import OF_NEW_GROUPS
 from corral.evaluation.scores import grouped_interval
+from corral.evidence.explainers import factors_per_row
 from corral.planning import LearningCurve
+from corral.report.shown import affordable_rows
 from corral.sentences import tables
 from support.exploring import examples
 from support.report_data import data_of
@@ -723,3 +725,16 @@ def test_few_values_are_bars(tmp_path):
     assert curves["1"]["levels"] == ["2007", "2008", "2009"]
     assert curves["1"]["y"] == [[345, 345, 310], [333, 333, 333]]
     assert "levels" not in curves["0"]
+
+
+def test_a_page_explains_as_many_rows_as_a_short_time_allows(monkeypatch):
+    X, y = make_shifted_groups(60, groups=(4, 5), random_state=0)
+    fitted = RodeoClassifier().fit(X, y)
+    assert affordable_rows(fitted, 2000) == 2000
+    assert affordable_rows(fitted, 10) == 10
+    factors = factors_per_row(fitted.model_)
+    assert factors >= 120 * X.shape[1]
+    monkeypatch.setattr("corral.report.shown._MOST_FACTORS", 300 * factors)
+    assert affordable_rows(fitted, 2000) == 300
+    monkeypatch.setattr("corral.report.shown._MOST_FACTORS", 1)
+    assert affordable_rows(fitted, 2000) == 200

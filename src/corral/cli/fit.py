@@ -33,8 +33,8 @@ _ESTIMATOR_TEXT = (
     "is its rival, on standardised columns."
 )
 _PRIORS_TEXT = (
-    "Whether classes count by their rows, so that probabilities fit tables like this one, or all alike. Not "
-    "for lspc."
+    "Whether classes count by their rows, the default, so that probabilities fit tables like this one, or "
+    "all alike. Not for lspc."
 )
 _SCALE_TEXT = (
     "Units in which bandwidths are chosen, by default range for rodeo and standard for lspc. Not for cv, "
@@ -60,7 +60,7 @@ def fit(
         options.output_option("--report", "-r", metavar="FILE.html", text="Write a report to this file."),
     ] = None,
     estimator: Annotated[options.EstimatorName, typer.Option(help=_ESTIMATOR_TEXT)] = "cv",
-    priors: Annotated[options.Priors, typer.Option(help=_PRIORS_TEXT)] = "empirical",
+    priors: Annotated[options.Priors | None, typer.Option(help=_PRIORS_TEXT)] = None,
     scale: Annotated[options.ScaleName | None, typer.Option(help=_SCALE_TEXT)] = None,
     test_size: Annotated[
         float, typer.Option(help="Share of rows held out to measure with.", min=0.01, max=0.99)
@@ -104,8 +104,8 @@ def fit(
     out = Output(as_json, quiet)
     check_different(table, model, report)
     check_kinds((model, MODEL), (report, REPORT))
-    chosen = _estimator(estimator, priors, scale, seed, out)
-    _refuse_contradictions(estimator, group, goal, report)
+    _refuse_contradictions(estimator, priors, group, goal, report)
+    chosen = _estimator(estimator, priors or "empirical", scale, seed, out)
     file = open_table(table, sep, decimal, encoding)
     na_values = list(dict.fromkeys(na_values or ()))
     with out.progress(f"Read {file.name}"):
@@ -125,6 +125,7 @@ def fit(
         X = as_numbers(X, file)
     units = Units.of(X, y, groups)
     advice = f"leave such classes out by --drop-small-classes {cv or 2}"
+    advice = f"take a smaller --cv, or {advice}" if cv else advice
     splits = split_rows(y, units, test_size=test_size, cv=cv, seed=seed, if_few_rows=advice)
     if not quiet:
         note_findings(X, y, groups, group, categorical or ())
@@ -147,7 +148,7 @@ def fit(
             with out.progress("Write the report"):
                 shown = {"held_out": held_out[name], "source": file.name, "random_state": seed}
                 _write_report(report, fitted, X, y, goal, **shown)
-        _answer(out, fitted, held_out, facts, {"model": model, "report": report}, priors)
+        _answer(out, fitted, held_out, facts, {"model": model, "report": report}, priors or "empirical")
 
 
 def _fit_and_measure(
@@ -198,9 +199,15 @@ def _write_report(path: Path, fitted: Any, X: Any, y: Any, goal: float | None, *
 
 
 def _refuse_contradictions(
-    estimator: options.EstimatorName, group: str | None, goal: float | None, report: Path | None
+    estimator: options.EstimatorName,
+    priors: options.Priors | None,
+    group: str | None,
+    goal: float | None,
+    report: Path | None,
 ) -> None:
     """Refuse options that do not go with the estimator, or that nothing would be done with."""
+    if priors is not None and estimator == "lspc":
+        raise ValueError(f"--priors {priors} is not for --estimator lspc, which has no priors.")
     if group is not None and estimator == "lspc":
         raise ValueError("--group is not for --estimator lspc, which chooses its parameters by single rows.")
     if goal is not None and (report is None or estimator != "cv"):

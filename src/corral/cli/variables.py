@@ -39,6 +39,9 @@ from corral.estimators.encoding import (
     with_dates,
 )
 
+# Baselines square numbers, and the sum of many squares must be a number.
+_LARGEST = 1e150
+
 _TRUTHS = {"true": 1.0, "false": 0.0}
 
 
@@ -70,6 +73,7 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
         if content is not None and content.kind != "levels":
             columns[name] = column if column.dtype.kind in "iuf" else content.numbers
             _refuse_infinite(column, content.numbers, file)
+            _refuse_huge(column, content.numbers, file)
             continue
         held = column.dropna() if content is None else column[content.wrong]
         if name in texts and 0 < len(held) < column.notna().sum():
@@ -78,9 +82,8 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
                 f"{_shown(held.iloc[0])}, and numbers in others: all of them count as levels."
             )
         types = set(column.dropna().map(type))
-        if len(types) > 1 or any(
-            issubclass(each, datetime.date) for each in types
-        ):  # for an order and a file
+        # Numbers and text have no order, and files hold no dates.
+        if len(types) > 1 or any(issubclass(each, datetime.date) for each in types):
             column = column.map(str, na_action="ignore")
         columns[name] = column.astype("category")
     return pd.DataFrame(columns, index=table.index)
@@ -232,7 +235,17 @@ def _number_called(value: Any) -> Any:
 def _refuse_infinite(column: pd.Series[Any], numbers: Floats, file: TableFile) -> None:
     sentence = infinite_value(str(column.name), numbers, column.index)
     if sentence:
-        raise ValueError(f"{file}: {sentence}.")
+        raise ValueError(f"{file}: {sentence}: mend it, or say --na-values inf if it is a missing value.")
+
+
+def _refuse_huge(column: pd.Series[Any], numbers: Floats, file: TableFile) -> None:
+    is_huge = np.abs(np.nan_to_num(numbers)) > _LARGEST
+    if is_huge.any():
+        row = int(is_huge.argmax())
+        raise ValueError(
+            f"{file}: column {column.name!r} holds {numbers[row]:g} in row {column.index[row]}, which is too "
+            "large to be squared: write it in a larger unit, or leave it out by --drop."
+        )
 
 
 def _shown(value: Any) -> str:

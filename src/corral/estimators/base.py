@@ -45,7 +45,7 @@ class TableEstimator(BaseEstimator):
     def _check_rows(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None,
         sample_weight: ArrayLike | None,
         groups: ArrayLike | None,
         *,
@@ -81,7 +81,7 @@ class ClassEstimator(TableEstimator):
     def fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
@@ -96,7 +96,7 @@ class ClassEstimator(TableEstimator):
             `categorical_features` names the column. `explain` names rows by the index of a pandas frame that
             has a name or does not hold whole numbers.
         y : array-like of shape (n_samples,)
-            Their classes; at least two.
+            Their classes; at least two. They must be given.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row matters, up to a common factor; weight 0 equals removal.
         groups : array-like of shape (n_samples,), default=None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from corral.array_types import Bools, Floats, Integers
 from corral.estimators.encoding import with_names_of_levels
 from corral.estimators.html import html_table
-from corral.estimators.validation import feature_names
+from corral.estimators.validation import feature_names, import_pandas
 from corral.markers.contrast import FEW_VALUES, Contrast
 from corral.sentences.classes import NO_MARKER, class_lines, difference, often_missing
 from corral.sentences.numbers import exact_text, value_text
@@ -193,7 +193,7 @@ class Description:
         Where values are missing, `missing` and `background_missing` are the shares of rows that lack one, and
         `often_missing` tells whether they differ by more than chance and not negligibly.
         """
-        import pandas as pd
+        pd = import_pandas()
 
         d = len(self.feature_names)
         columns = ("direction", "effect", "pvalue", "typical", "background", "evidence")

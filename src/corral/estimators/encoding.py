@@ -499,7 +499,7 @@ def refuse_infinite(name: str, numbers: Floats) -> None:
     """Refuse a column of some name that holds an infinite value."""
     sentence = infinite_value(name, numbers, range(len(numbers)))
     if sentence:
-        raise ValueError(f"{begun(sentence)}.")
+        raise ValueError(f"{begun(sentence)}: put a number in its place, or NaN for a missing value.")
 
 
 def infinite_value(name: str, numbers: Floats, rows: Sequence[Any]) -> str:

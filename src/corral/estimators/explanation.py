@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from corral.array_types import Bools, Floats, Integers
 from corral.estimators.html import html_lines, html_table
+from corral.estimators.validation import import_pandas
 from corral.sentences.rows import (
     label_of_row,
     novelty,
@@ -278,7 +279,7 @@ class Explanation:
 
     def to_frame(self) -> pd.DataFrame:
         """One line per sample and variable (needs pandas)."""
-        import pandas as pd
+        pd = import_pandas()
 
         n, d = self.values.shape
         columns = {
@@ -297,7 +298,7 @@ class Explanation:
 
     def support_to_frame(self) -> pd.DataFrame:
         """One line per sample and supporting training row (needs pandas)."""
-        import pandas as pd
+        pd = import_pandas()
 
         at = np.nonzero(self.rows >= 0)
         names = {} if self.row_names is None else {"name": self.row_names[at]}

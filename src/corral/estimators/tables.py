@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
 from corral.array_types import Floats
@@ -197,6 +198,7 @@ def _checked(
 
     If it `learns`, integers that differ must be different floats but in columns `of_levels`.
     """
+    _refuse_no_table(X)
     names = names_of(X, 0)
     if len(set(names)) < len(names):
         twice = next(name for k, name in enumerate(names) if name in names[:k])
@@ -218,6 +220,20 @@ def _checked(
             )
         vars(estimator).pop("na_values_", None)  # what stood for a gap in an earlier table
     return X
+
+
+def _refuse_no_table(X: Any) -> None:
+    """Refuse a single column or row of a frame, and sparse arrays."""
+    if nw.dependencies.is_into_series(X):
+        raise ValueError(
+            "X must be a table, got a Series: give X[['name']] for a table of one column, or X.iloc[[0]] for "
+            "one of one row."
+        )
+    if issparse(X):
+        raise TypeError(
+            "X is sparse, and a dense table is needed: give columns of text as they are, since they need no "
+            "one-hot encoding, or X.toarray()."
+        )
 
 
 def _validate(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Floats, NDArray[Any]]:

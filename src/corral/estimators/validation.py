@@ -34,6 +34,15 @@ def warn_user(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+def import_pandas() -> Any:
+    """Return pandas, which frames need; say how to install it where it is missing."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError('Frames need pandas: pip install "corral[cli]".') from error
+    return pd
+
+
 @contextmanager
 def unchanged_by_errors(estimator: object) -> Iterator[None]:
     """Undo what a call that fails has changed: it may be refused after the columns have been counted."""
