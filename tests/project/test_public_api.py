@@ -26,8 +26,8 @@ from corral.datasets import make_shifted_groups
 CLASSIFIER = """
     assess(X), class_count_, class_prior_, classes_, decide(X, costs, reject_cost=None), describe(),
     encoding_, explain(X, *, against=None, n_rows=5), feature_importances_, feature_names_in_,
-    fit(X, y, sample_weight=None, groups=None), is_novel(X, level=0.01), log_density(X), model_, n_copies_,
-    n_features_in_, predict(X), predict_joint_log_proba(X), predict_log_proba(X), predict_proba(X),
+    fit(X, y=None, sample_weight=None, groups=None), is_novel(X, level=0.01), log_density(X), model_,
+    n_copies_, n_features_in_, predict(X), predict_joint_log_proba(X), predict_log_proba(X), predict_proba(X),
     predict_set(X, coverage=0.9), selection_frequency(n_resamples=20, random_state=None), typicality(X)
 """
 
@@ -53,7 +53,7 @@ CLASSES = {
         label, rival, probability, feature_names, values, bandwidths, base, evidence, evidence_error,
         conditional, rows, shares, effective_rows, group_share, row_names, nearest, typicality, novel,
         unlikeness, stands_for, training_range,
-        caution(sample), log_odds, novelty(sample, description=None), renumbered(positions),
+        aligned(names), caution(sample), log_odds, novelty(sample, description=None), renumbered(positions),
         sentences(sample, called=None, description=None), support_to_frame(), to_frame(), unlike(sample)
     """,
     "corral.ExplanationDisplay": """
@@ -83,7 +83,7 @@ CLASSES = {
     "corral.MarkerSelector": """
         min_effect=0.15, categorical_features='from_dtype',
         classes_, contrast_, describe(), encoding_, feature_names_in_,
-        fit(X, y, sample_weight=None, groups=None), gap_contrast_, markers_, n_features_in_, transform(X)
+        fit(X, y=None, sample_weight=None, groups=None), gap_contrast_, markers_, n_features_in_, transform(X)
     """,
     "corral.RelevanceDisplay": """
         values, relevant, classes, feature_names, direction=None, quantity='effect',
@@ -123,7 +123,7 @@ CLASSES = {
     "corral.RodeoSelector": """
         cutpoint=-1.0, update='simultaneous', scale='range', beta=0.9, c0=1.0, min_bandwidth='auto',
         categorical_features='from_dtype', n_jobs=None, verbose=0, random_state=None,
-        bandwidths_, classes_, encoding_, feature_names_in_, fit(X, y, sample_weight=None, groups=None),
+        bandwidths_, classes_, encoding_, feature_names_in_, fit(X, y=None, sample_weight=None, groups=None),
         n_features_in_, relevant_, transform(X), zscores_
     """,
     "corral.SampleSizeDisplay": """

@@ -69,9 +69,14 @@ def load_classifier(
     from corral.cli.variables import ModelVariables
     from corral.files.model_file import is_model, load_model
 
-    if table != STANDARD_STREAM and is_model(table) and not is_model(path):
-        raise ValueError(f"{table} is a model, and {path} is none: name the model first, then the table.")
-    fitted = load_model(path)
+    try:
+        fitted = load_model(path)
+    except ValueError:
+        if table == STANDARD_STREAM or is_model(path) or not is_model(table):
+            raise
+        raise ValueError(
+            f"{table} is a model, and {path} is none: name the model first, then the table."
+        ) from None
     kind = type(fitted).__name__
     if not hasattr(fitted, "predict_proba"):
         raise ValueError(f"{path} holds a {kind}, which gives no labels.")

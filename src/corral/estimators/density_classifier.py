@@ -30,7 +30,6 @@ from corral.estimators.validation import (
     sort_rows,
     unchanged_by_errors,
 )
-from corral.estimators.warned import warn_of_single_rows
 from corral.evidence.explanations import evidence_of_classes
 from corral.markers.contrast import learn_contrast
 from corral.model import LocalModel
@@ -475,7 +474,6 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         """Fit validated rows that no others follow, and set `model_`."""
         data = sort_rows(training)
         refuse_groups_of_whole_classes(training, data)
-        warn_of_single_rows(data)
         return self._learn(training, data)
 
     @abstractmethod
