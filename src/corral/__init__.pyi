@@ -19,7 +19,7 @@ from .estimators.pipelines import describe, explain
 from .estimators.rodeo_classifier import RodeoClassifier
 from .estimators.rodeo_density import RodeoDensity
 from .estimators.rodeo_selector import RodeoSelector
-from .estimators.tables import UnknownLevelsWarning
+from .estimators.tables import ColumnKindWarning, UnknownLevelsWarning
 from .estimators.warned import (
     CopiedRowsWarning,
     EmptySelectionWarning,
@@ -36,6 +36,7 @@ __version__: str
 __all__ = [
     "Assessment",
     "BandwidthDisplay",
+    "ColumnKindWarning",
     "CopiedRowsWarning",
     "CorralClassifier",
     "Description",

@@ -12,7 +12,8 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 
 from checking import checking_oracle
 from corral import load_model
-from corral.checking.giveaways import _accuracy_of_one
+from corral.checking.findings import LOOKED_FOR
+from corral.checking.leakage import _accuracy_of_one
 from corral.checking.table import check_table
 from corral.checking.written_numbers import numbers_as_text
 from corral.datasets import load_anuran, make_shifted_groups, make_ten_groups, make_waveform
@@ -31,7 +32,9 @@ SOUND = {
 
 
 def table_findings(X, y, **options):
-    return check_table(X.assign(label=y), "label", **options)
+    """What is found in a table besides the order of its rows: most of these tables are sorted by class."""
+    found = check_table(X.assign(label=y), "label", **options)
+    return [finding for finding in found if finding.kind != "class order"]
 
 
 def as_frame(X):
@@ -104,22 +107,23 @@ OF_PATIENTS = (
     ", and each of its values stands in several rows of one class",
 )
 IF_TEXT = "write plain numbers, or each of them is a level of its own."
+OF_DATES = "a fit makes days, month, weekday and hour of it; leave it out if new rows have later dates."
 ALIKE = "that differ only by case, by spaces around them or in how a number is written are"
 
 FAULTS = {
     "identifier: text ids": (
         adding(who=[f"P{i:04}" for i in ROWS]),
-        "column 'who' holds another text in every row, as names of rows do: say that it names rows, or leave "
-        "it out.",
+        "column 'who' has a different text in every row, as names of rows do: say that it names rows, or "
+        "leave it out.",
     ),
     "identifier: a counter": (
         adding(n=ROWS + 7),
-        "column 'n' holds another whole number in every row, in order: if it names rows, say so, or leave it "
-        "out.",
+        "column 'n' has a different whole number in every row, in order: if it names rows, say so, or leave "
+        "it out.",
     ),
     "identifier: mixed numbers called id": (
         adding(sampleID=np.random.default_rng(0).permutation(300)),
-        "column 'sampleID' holds another whole number in every row: if it names rows, say so, or leave it "
+        "column 'sampleID' has a different whole number in every row: if it names rows, say so, or leave it "
         "out.",
     ),
     "constant: a number": (
@@ -134,15 +138,15 @@ FAULTS = {
         adding(batch=20231224),
         "column 'batch' holds 20231224 in every row, which tells nothing: leave it out.",
     ),
-    "gives the label away: the label as a number": (
+    "leakage: the label as a number": (
         lambda X, y: (X.assign(code=pd.factorize(y)[0] * 2.5), y),
         gives_away("code"),
     ),
-    "gives the label away: the label with noise": (
+    "leakage: the label with noise": (
         lambda X, y: (X.assign(code=pd.factorize(y)[0] + np.random.default_rng(0).uniform(0, 0.5, 300)), y),
         gives_away("code"),
     ),
-    "gives the label away: the label in other words": (
+    "leakage: the label in other words": (
         lambda X, y: (X.assign(diagnosis=[f"it is {label}" for label in y]), y),
         gives_away("diagnosis"),
     ),
@@ -231,6 +235,72 @@ FAULTS = {
         adding(price=[f"{1000 + i:,}" for i in ROWS]),
         "column 'price' holds numbers with a comma, such as '1,000' in row 0, which makes text of them: take "
         "the comma out if it marks thousands, or say that it is a decimal one.",
+    ),
+    "dates: days": (
+        adding(day=[f"{2020 + i % 3}-0{1 + i % 9}-11" for i in ROWS]),
+        f"column 'day' holds dates, such as '2020-01-11' in row 0: {OF_DATES}",
+    ),
+    "dates: day and month may be confused": (
+        adding(day=[f"0{1 + i % 9}/0{1 + i % 7}/2020" for i in ROWS]),
+        "column 'day' holds dates, such as '01/01/2020' in row 0, where either number may be the month: "
+        f"{OF_DATES}",
+    ),
+    "dates: of pandas, one in each row": (
+        adding(day=pd.date_range("2020-01-01", periods=300, freq="h")[np.arange(300) * 7 % 300]),
+        f"column 'day' holds dates, such as '2020-01-01 00:00:00' in row 0: {OF_DATES}",
+    ),
+    "dates: one is no date": (
+        adding(day=[f"2020-01-{1 + i % 30:02}" if i != 4 else "soon" for i in ROWS]),
+        "column 'day' holds dates, such as '2020-01-01' in row 0, but no date in 1 row, such as 'soon' in "
+        f"row 4: {OF_DATES}",
+    ),
+    "zeros: one column": (
+        adding(depth=np.where(ROWS % 50, 13.0 + 0.1 * (ROWS * 7 % 60), 0.0)),
+        "0 is far from all other values of column 'depth' in 6 rows (nothing else below 13): if it stands "
+        "for a missing value, say so.",
+    ),
+    "zeros: zeros elsewhere are numbers": (
+        adding(depth=np.where(ROWS % 50, 13.0 + 0.1 * (ROWS * 7 % 60), 0.0), kids=ROWS % 3),
+        "0 is far from all other values of column 'depth' in 6 rows (nothing else below 13): if it stands "
+        "for a missing value, leave these cells empty.",
+    ),
+    "mixed units: cm among mm": (
+        adding(length=(40.0 + 0.1 * (ROWS * 37 % 100)) * np.where(ROWS % 17 == 3, 0.1, 1.0)),
+        "18 values of column 'length' lie apart from all others and match them if multiplied by 10, such as "
+        "4.11 in row 3 (the median of the others is 45): write all values in one unit.",
+    ),
+    "mixed units: mm among inches": (
+        adding(length=(4.0 + 0.01 * (ROWS * 37 % 100)) * np.where(ROWS % 17 == 3, 25.4, 1.0)),
+        "18 values of column 'length' lie apart from all others and match them if divided by 25.4, such as "
+        "104.394 in row 3 (the median of the others is 4.5): write all values in one unit.",
+    ),
+    "nearly unique ids: numbers": (
+        adding(ID=np.random.default_rng(0).permutation(10**6)[ROWS * 7 % 290]),
+        "column 'ID' has 290 different whole numbers in 300 rows, as ids have: if rows of one id belong "
+        "together, name it as the group, otherwise leave it out.",
+    ),
+    "nearly unique ids: texts": (
+        adding(sample=[f"S{i * 7 % 290}" for i in ROWS]),
+        "column 'sample' has 290 different texts in 300 rows, as ids have: if rows of one id belong "
+        "together, name it as the group, otherwise leave it out.",
+    ),
+    "identifier: shuffled numbers of rows": (
+        adding(z=np.random.default_rng(0).permutation(300)),
+        "column 'z' has a different whole number in every row: if it names rows, say so, or leave it out.",
+    ),
+    "mixed spellings: yes and Y": (
+        adding(smoker=np.resize(["yes", "no", "Y", "n", "no"], 300)),
+        "column 'smoker' writes the same answer in several ways: ('Y', 'yes'), ('n', 'no'): write each "
+        "answer in one way.",
+    ),
+    "functions: groups of ages, and inches": (
+        lambda X, y: (X.assign(age=ROWS * 7 % 60, old=ROWS * 7 % 60 > 40, inches=X["x1"] / 2.54), y),
+        "values of one column follow from another: 'inches' from 'x1', 'old' from 'age': keep one of the "
+        "two, since the other repeats it.",
+    ),
+    "constant: where it is not empty": (
+        adding(ring=np.where(ROWS % 3, 1.0, np.nan)),
+        "column 'ring' holds 1 in all 200 rows that have a value, which tells nothing: leave it out.",
     ),
     "missing labels: four rows": (
         lambda X, y: (X, np.where(ROWS < 4, None, y)),
@@ -361,15 +431,15 @@ def test_what_does_not_change_in_a_group_gives_no_label_away(tmp_path):
     (finding,) = table_findings(X, y, group="patient")
     assert finding.kind == "groups"
     (finding,) = table_findings(X.drop(columns="patient"), y)
-    assert finding.kind == "gives the label away"
+    assert finding.kind == "leakage"
     leaky = X.assign(x1=X["x1"] + 10.0 * (y == "ill"))
     found = {finding.kind: str(finding) for finding in table_findings(leaky, y, group="patient")}
-    assert found["gives the label away"] == (
+    assert found["leakage"] == (
         "column 'x1' alone gives 100.0% of the rows their label, each by rows of other groups, where the "
         "most frequent class gives 50.0%: leave it out, unless it will be known before the label is."
     )
     lost = X.assign(patient=X["patient"].where(X["patient"] != 3))  # 'check' tells of such rows, and goes on
-    assert "gives the label away" not in {each.kind for each in table_findings(lost, y, group="patient")}
+    assert "leakage" not in {each.kind for each in table_findings(lost, y, group="patient")}
     table = tmp_path / "visits.csv"
     X.assign(state=y).to_csv(table, index=False)
     arguments = ("fit", table, "-t", "state", "--estimator", "rodeo", "--model", tmp_path / "m.corral")
@@ -412,15 +482,20 @@ def table(planted, tmp_path):
 def test_check_names_options(table):
     shown = run("check", table, "--target", "group").stdout.splitlines()
     assert shown == [
-        f"3 findings in 300 rows and 9 columns of {table}",
+        f"4 findings in 300 rows and 9 columns of {table}",
         f"- {FAULTS['identifier: text ids'][1].replace('who', 'id')[:-1]} (--id id).",
         f"- {FAULTS['constant: a number'][1][:-1]} (--drop site).",
         shown[3],
+        "- the rows are in order of their labels, so that the first rows of the file have one class: shuffle "
+        "the rows before a part of the file is used.",
+        "rows are counted from 0, without the line of names",
         "levels: id (300)",
+        f"looked for: {'; '.join(LOOKED_FOR)}",
     ]
     assert shown[3].endswith(": say that -999 stands for a missing value (--na-values -999).")
     found = answered("check", table, "-t", "group", "--id", "id", "--na-values", "-999")
-    assert [each["kind"] for each in found["findings"]] == ["constant"]
+    assert [each["kind"] for each in found["findings"]] == ["constant", "class order"]
+    assert found["looked_for"] == [*LOOKED_FOR]
     assert (found["levels"], found["gaps"]) == ({}, {"x1": 2})
     assert run("check", table, "-t", "group", "-q").stdout == f"{shown[0]}\n"
 
@@ -431,29 +506,36 @@ def test_noise_written_twice_gives_no_label_away():
     y = rng.choice(["u", "v"], 40)
     found = table_findings(pd.concat([X, X], ignore_index=True), np.append(y, y))
     assert [each.kind for each in found] == ["copies"]
-    # What gives the label away still does, in half as many rows.
+    # A leak is still found, in half as many rows.
     leak = X.assign(d=(y == "u") + rng.uniform(0.0, 0.5, 40))
     found = table_findings(pd.concat([leak, leak], ignore_index=True), np.append(y, y))
-    assert [(each.kind, each.columns) for each in found] == [("gives the label away", ("d",)), ("copies", ())]
+    assert [(each.kind, each.columns) for each in found] == [("leakage", ("d",)), ("copies", ())]
 
 
 def test_check_names_the_group_and_finds_nothing_else(planted, tmp_path):
     X, y = planted
     X.assign(patient=patients(y), y=y).to_csv(tmp_path / "t.csv", index=False)
     shown = run("check", tmp_path / "t.csv", "-t", "y").stdout.splitlines()
-    assert shown[1].endswith("name it as the group, otherwise leave it out (--group patient).")
+    assert shown[1].endswith(
+        "name it as the group, otherwise leave it out (--group patient, or --drop patient)."
+    )
     shown = run("check", tmp_path / "t.csv", "-t", "y", "--group", "patient").stdout.splitlines()
-    assert shown[1].startswith("- column 'patient' names 50 groups of 6 to 6 rows, ")
-    shown = run("check", tmp_path / "t.csv", "-t", "y", "--drop", "patient").stdout
-    said = f"0 findings in 300 rows and 7 columns of {tmp_path / 't.csv'}: nothing to mend was found\n"
-    assert shown == said
+    assert shown[1].startswith("- the rows are in order of their labels, ")
+    assert shown[2].startswith("- column 'patient' names 50 groups of 6 to 6 rows, ")
+    table = tmp_path / "shuffled.csv"
+    X.assign(y=y).sample(frac=1.0, random_state=0).to_csv(table, index=False)
+    shown = run("check", table, "-t", "y").stdout.splitlines()
+    assert shown == [
+        f"0 findings in 300 rows and 7 columns of {table}",
+        f"looked for: {'; '.join(LOOKED_FOR)}",
+    ]
 
 
 def test_check_without_columns_as_fit_does(table):
     arguments = ("check", table, "-t", "group", "--drop", "site", "--drop", "id")
     found = answered(*arguments)
     assert (found["columns"], found["levels"]) == (7, {})
-    assert [each["kind"] for each in found["findings"]] == ["sentinel"]
+    assert [each["kind"] for each in found["findings"]] == ["sentinel", "class order"]
     assert refused(*arguments, "--drop", "sit").endswith("has no column 'sit'; did you mean 'site'?")
     assert refused(*arguments, "--drop", "group") == "the target, 'group', cannot be left out."
     said = refused("check", table, "--group", "patient")
@@ -546,7 +628,7 @@ def test_check_table_takes_the_classes_from_a_column():
     frame["sure"] = (frame["species"] == "a").astype(float)
     frame.loc[3, "species"] = None
     found = {finding.kind: finding.columns for finding in check_table(frame, "species")}
-    assert found == {"missing labels": (), "gives the label away": ("sure",)}
+    assert found == {"missing labels": (), "leakage": ("sure",), "class order": ()}
     assert check_table(frame[["height"]]) == []
 
 

@@ -175,7 +175,11 @@ REFUSED = {
         "{}: column 'a' holds numbers with a comma, such as '0,5' in row 0, which makes text of them: "
         "take the comma out if it marks thousands, or say that it is a decimal one (--decimal ',').",
     ),
-    "infinity": (with_cells("b", {2: "inf"}), "{}: column 'b' holds an infinite value in row 2."),
+    "infinity": (
+        with_cells("b", {2: "inf"}),
+        "{}: column 'b' holds an infinite value in row 2: mend it, or say --na-values inf if it is a missing "
+        "value.",
+    ),
     "integers that are one float": (
         text(rows().assign(a=np.arange(90071992547409930, 90071992547409930 + N))),
         "{}: column 'a' holds the integers 90071992547409930 and 90071992547409931, which are one number as "
@@ -310,9 +314,9 @@ TAKEN = {
     ),
     "dates": taken(
         text(rows().assign(day=pd.date_range("2020-01-01", periods=N))),
-        levels={"day": N},
-        note="column 'day' holds another text in every row, as names of rows do: say that it names rows, or "
-        "leave it out (--id day).",
+        levels={"day (weekday)": 7},
+        note="column 'day' holds dates: days since 2000, month and weekday are its variables; --categorical "
+        "day makes categories of them.",
     ),
     "per cent": taken(
         text(rows().assign(c="5%")),
@@ -370,7 +374,11 @@ OPTIONS = {
         ("--group", "patient"),
         "{} has no column 'patient'; it has 'a', 'b', 'y'.",
     ),
-    "a group that is the target": (text(), ("--group", "y"), "the target, 'y', cannot be left out."),
+    "a group that is the target": (
+        text(),
+        ("--group", "y"),
+        "--group 'y' is the target: a group is what several rows come from, such as a patient.",
+    ),
     "one group": (
         text(rows().assign(p="x")),
         ("--group", "p"),

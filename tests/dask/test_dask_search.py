@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from corral import CorralClassifier, load_model, save_model, write_report
+from corral import ColumnKindWarning, CorralClassifier, load_model, save_model, write_report
 from corral.dask import DaskCorralClassifier
 from corral.dask.rows import as_collection, partitions, survey
 from corral.dask.sample import draw_rows, draws
@@ -225,7 +225,10 @@ def test_refuses_parameters(change, complaint):
 @pytest.mark.parametrize(
     ("column", "complaint"),
     [
-        (pd.date_range("2020", periods=len(X)), "holds values of type datetime64"),
+        (
+            pd.date_range("2020", periods=len(X)),
+            "holds dates, which only CorralClassifier makes variables of",
+        ),
         (np.where(Y == 4, np.inf, 1.0), "holds an infinite value"),
         ([f"id {i}" for i in range(len(X))], "holds more than 100 levels"),
     ],
@@ -250,3 +253,11 @@ def test_refuses_categories_and_groups_that_are_not_known():
     ):
         with pytest.raises(ValueError, match=complaint):
             DaskCorralClassifier(**FEW, **options).fit(rows, labels, groups=groups)
+
+
+def test_text_of_dates_is_told_to_be_categories():
+    days = pd.date_range("2020", periods=3).astype(str)[np.arange(len(X)) % 3]
+    frame = dd.from_pandas(pd.DataFrame(X, columns=NAMES).assign(more=days), npartitions=2)
+    with pytest.warns(ColumnKindWarning, match="Column 'more' holds dates as text"):
+        model = DaskCorralClassifier(**FEW).fit(frame, dd.from_pandas(pd.Series(Y), 2))
+    assert model.encoding_.levels[-1] == sorted(set(days))

@@ -1,6 +1,8 @@
 """Columns without any value in training, cells that stand for none, very long names and large numbers."""
 
-from datetime import date
+import subprocess
+import sys
+from datetime import time
 
 import numpy as np
 import pandas as pd
@@ -8,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 
 from corral import (
     CorralClassifier,
@@ -159,7 +162,7 @@ def _everything_about(table, y):
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_what_a_frame_cannot_hold_is_named_whatever_its_library(library, rows):
     X, y = rows
-    good, bad = (library({"a": X["a"].to_list(), "when": when}) for when in (y, [date(2020, 1, 1)] * 60))
+    good, bad = (library({"a": X["a"].to_list(), "when": when}) for when in (y, [time(12)] * 60))
     with pytest.raises((TypeError, ValueError), match="Column 'when' holds "):
         CorralClassifier().fit(bad, y)
     fitted = RodeoClassifier().fit(good, y)
@@ -204,3 +207,41 @@ def test_names_that_are_numbers_are_kept(estimator, rows, tmp_path):
     # A count from 0 is no name, and neither are those of an earlier table.
     for nameless in (table.set_axis([0, 1], axis=1), table.to_numpy()):
         assert estimator.fit(nameless, y).describe().feature_names == ["x0", "x1"]
+
+
+def test_what_is_no_table_is_named(rows):
+    X, y = rows
+    fitted = CorralClassifier(random_state=0).fit(X, y)
+    for series in (X["a"], X.iloc[0], pl.Series(X["a"].to_list())):
+        with pytest.raises(ValueError, match="X must be a table, got a Series"):
+            CorralClassifier().fit(series, y)
+        with pytest.raises(ValueError, match=r"X\.iloc\[\[0\]\]"):
+            fitted.predict(series)
+    with pytest.raises(TypeError, match=r"X is sparse, .* need no one-hot encoding"):
+        CorralClassifier().fit(csr_array(X[["a"]].to_numpy()), y)
+    with pytest.raises(ValueError, match=r"CorralClassifier.* requires y to be passed"):
+        CorralClassifier().fit(X)
+    with pytest.raises(TypeError, match=r"Column 'd' holds a list in row 0, '\[1, 2\]'.*split the column"):
+        CorralClassifier().fit(X.assign(d=[[1, 2]] * len(X)), y)
+    X.loc[4, "a"] = np.inf
+    with pytest.raises(ValueError, match="in row 4: put a number in its place, or NaN for a missing value"):
+        CorralClassifier().fit(X, y)
+
+
+def test_one_row_per_class_is_told():
+    with pytest.warns(UserWarning, match="each class has one row"):
+        CorralClassifier(random_state=0).fit([[0.0], [1.0]], ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("missing", "code", "extra"),
+    [
+        ("pandas", "from corral.estimators.validation import import_pandas; import_pandas()", "corral[cli]"),
+        ("dask", "import corral.dask", "corral[dask]"),
+    ],
+)
+def test_an_extra_that_is_missing_is_named(missing, code, extra):
+    blocked = f"import sys; sys.modules[{missing!r}] = None; {code}"
+    ended = subprocess.run([sys.executable, "-c", blocked], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert f'pip install "{extra}"' in ended.stderr.splitlines()[-1]

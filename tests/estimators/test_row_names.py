@@ -121,7 +121,7 @@ def test_reports_name_rows_by_their_labels(frame, tmp_path):
     X, y = frame[NAMES], frame["y"]
     train, new = train_test_split(X, random_state=0, stratify=y)
     fitted = CorralClassifier(random_state=0).fit(train, y[train.index])
-    write_report(tmp_path / "r.html", fitted, new, y[new.index])
+    write_report(fitted, new, y[new.index], tmp_path / "r.html")
     data = data_of((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert sorted(row["name"] for row in data["rows"]) == sorted(map(str, new.index))
     assert data["trainingNames"] == {i: train.index[int(i)] for i in data["training"]}

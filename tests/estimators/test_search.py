@@ -195,6 +195,7 @@ ROWS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:each class has one row")
 @pytest.mark.parametrize("name", ROWS)
 def test_odd_rows(name):
     X, y = ROWS[name]

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 
-from corral import Explanation, RodeoClassifier
+from corral import CorralClassifier, Explanation, RodeoClassifier
 from corral.sentences.scores import most_frequent_mistake
 from support.tables import three_classes
 
@@ -355,3 +355,25 @@ def test_sentences_are_plain(named, rows):
 def test_bad_options_are_named(named, rows, options, named_in_error):
     with pytest.raises(ValueError, match=named_in_error):
         named.explain(rows[0][:2], **options)
+
+
+def test_rows_that_miss_the_same_variables_share_their_directions(monkeypatch):
+    from corral.pool import marginals
+
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 60)
+    X = rng.normal(size=(120, 4)) @ rng.normal(size=(4, 4)) + y[:, np.newaxis]
+    fitted = CorralClassifier(random_state=0).fit(X, y)
+    new = np.tile(X[:1], (60, 1)) + rng.normal(size=(60, 4))
+    new[::2, 0], new[1::2, 1] = np.nan, np.nan  # two patterns, in turns
+    computed = marginals.residual_directions
+    calls = []
+    monkeypatch.setattr(
+        marginals, "residual_directions", lambda *given: calls.append(given) or computed(*given)
+    )
+    monkeypatch.setattr("corral.evidence.explainers.BLOCK", 1)
+    together = fitted.explain(new)
+    n_calls = len(calls)
+    alone = np.concatenate([fitted.explain(new[i : i + 1]).evidence for i in range(60)])
+    np.testing.assert_allclose(together.evidence, alone, atol=1e-10)
+    assert 0 < n_calls <= (len(calls) - n_calls) / 20

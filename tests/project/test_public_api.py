@@ -27,8 +27,8 @@ CLASSIFIER = """
     assess(X, coverage=0.9), class_count_, class_prior_, classes_, decide(X, costs, reject_cost=None),
     decision_function(X), describe(), encoding_, explain(X, *, against=None, n_rows=5),
     feature_importances_, feature_names_in_,
-    fit(X, y, sample_weight=None, groups=None), is_novel(X, level=0.01), log_density(X), model_, n_copies_,
-    n_features_in_, predict(X), predict_joint_log_proba(X), predict_log_proba(X), predict_proba(X),
+    fit(X, y=None, sample_weight=None, groups=None), is_novel(X, level=0.01), log_density(X), model_,
+    n_copies_, n_features_in_, predict(X), predict_joint_log_proba(X), predict_log_proba(X), predict_proba(X),
     predict_set(X, coverage=0.9), selection_frequency(n_resamples=20, random_state=None), typicality(X)
 """
 
@@ -59,7 +59,7 @@ CLASSES = {
         label, rival, probability, feature_names, values, bandwidths, base, evidence, evidence_error,
         conditional, rows, shares, effective_rows, group_share, stands_out, n_tied, rests_on_few, row_names,
         nearest, typicality, novel, unlikeness, stands_for, nearest_range, sample_names=None,
-        caution(sample), log_odds, novelty(sample, description=None),
+        aligned(names), caution(sample), log_odds, novelty(sample, description=None),
         plot(sample=0, *, max_variables=12, axes=None), renumbered(positions),
         sentences(sample, called=None, description=None), support_to_frame(), to_frame(), to_shap(label=None),
         unlike(sample)
@@ -93,7 +93,7 @@ CLASSES = {
     "corral.MarkerSelector": """
         min_effect=0.15, categorical_features='from_dtype',
         classes_, comparison_, contrast_, describe(), encoding_, feature_names_in_,
-        fit(X, y, sample_weight=None, groups=None), gap_contrast_, markers_, n_features_in_, transform(X)
+        fit(X, y=None, sample_weight=None, groups=None), gap_contrast_, markers_, n_features_in_, transform(X)
     """,
     "corral.RelevanceDisplay": """
         values, relevant, classes, feature_names, direction=None, quantity='effect',
@@ -133,7 +133,7 @@ CLASSES = {
     "corral.RodeoSelector": """
         cutpoint=-1.0, update='simultaneous', scale='range', beta=0.9, c0=1.0, min_bandwidth='auto',
         categorical_features='from_dtype', n_jobs=None, verbose=0, random_state=None,
-        bandwidths_, classes_, encoding_, feature_names_in_, fit(X, y, sample_weight=None, groups=None),
+        bandwidths_, classes_, encoding_, feature_names_in_, fit(X, y=None, sample_weight=None, groups=None),
         n_features_in_, relevant_, transform(X), zscores_
     """,
     "corral.SampleSizeDisplay": """
@@ -153,6 +153,7 @@ CLASSES = {
 }
 
 WARNINGS = [
+    "corral.ColumnKindWarning",
     "corral.CopiedRowsWarning",
     "corral.EmptySelectionWarning",
     "corral.NearDuplicatesWarning",

@@ -37,7 +37,9 @@ from corral import (
 from corral.datasets import make_shifted_groups
 from corral.evaluation.held_out import OF_NEW_GROUPS
 from corral.evaluation.intervals import grouped_interval
+from corral.evidence.explainers import factors_per_row
 from corral.planning import LearningCurve
+from corral.report.shown import affordable_rows
 from corral.sentences import rows as rows_words
 from corral.sentences import tables
 from corral.sentences.scores import SCORES
@@ -862,3 +864,16 @@ def test_bars_and_the_map_are_those_of_the_table(tmp_path):
     assert len(data["leading"][0]) == 4 < description.markers[0].sum()
     red = [f"{(X['color'][rows] == 'red').mean():.0%}" for rows in (y == "b", y != "b")]
     assert data["differences"][1][6] == '= "red" more often ({}; others {})'.format(*red)
+
+
+def test_a_page_explains_as_many_rows_as_a_short_time_allows(monkeypatch):
+    X, y = make_shifted_groups(60, groups=(4, 5), random_state=0)
+    fitted = RodeoClassifier().fit(X, y)
+    assert affordable_rows(fitted, 2000) == 2000
+    assert affordable_rows(fitted, 10) == 10
+    factors = factors_per_row(fitted.model_)
+    assert factors >= 120 * X.shape[1]
+    monkeypatch.setattr("corral.report.shown._MOST_FACTORS", 300 * factors)
+    assert affordable_rows(fitted, 2000) == 300
+    monkeypatch.setattr("corral.report.shown._MOST_FACTORS", 1)
+    assert affordable_rows(fitted, 2000) == 200

@@ -1020,7 +1020,7 @@ def two_classes(tmp_path_factory):
     X, y = X[:200, :5], np.where(y[:200] == 1, "benign", "malignant")
     held_out = HeldOut.of_folds(quick(), X, y, cv=3)
     path = tmp_path_factory.mktemp("two") / "two.html"
-    write_report(path, quick().fit(X, y), X, y, held_out=held_out)
+    write_report(quick().fit(X, y), X, y, path, held_out=held_out)
     return path.as_uri(), held_out
 
 

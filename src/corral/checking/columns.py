@@ -1,9 +1,8 @@
-"""Mistakes in single columns: those that are empty, constant or names, odd texts, levels and numbers."""
+"""What a column holds, and columns that are empty, constant, or neither numbers nor text."""
 
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Collection, Iterator, Mapping
 from numbers import Number
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,19 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from corral.array_types import Bools, Floats
-from corral.checking.findings import ENOUGH_ROWS, Finding
-from corral.checking.labels import ALIKE, alike
-from corral.checking.written_numbers import numbers_as_written
+from corral.checking.findings import Finding
+from corral.data.date_variables import is_date
 from corral.estimators.encoding import are_slips
-from corral.sentences.numbers import MOST_LISTED, counted, exact_text, listed, number_text
+from corral.sentences.numbers import MOST_LISTED, counted, exact_text, listed
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_CALLED_ID = re.compile(r"(?i:(^|[^a-z])(id|index|key|nr|no|number))$|[a-z]I[dD]$")
-
-# What stands for a missing number in files of programs that have no other word for it.
-_SENTINEL = re.compile(r"-1|-9|-?9{2,}")
 
 
 def numbers_in(column: pd.Series[Any]) -> Floats:
@@ -81,19 +74,19 @@ def is_time(value: Any) -> bool:
 def neither_numbers_nor_text(
     columns: pd.DataFrame, contents: Mapping[str, Content], categorical: Collection[str]
 ) -> Iterator[Finding]:
-    """Columns that no fit takes: of dates and times, unless they are levels, and of lists and the like."""
+    """Columns that no fit takes: of times without a date, unless they are levels, of lists and the like."""
     for name in columns.columns:
-        if contents[name].kind != "strange":
+        if contents[name].kind != "strange" or not contents[name].wrong.any():
             continue
         held = columns[name][contents[name].wrong]
         row, shown = held.index[0], repr(str(held.iloc[0])[:40])
         if not is_time(held.iloc[0]):
             found = f"column {name!r} holds {shown} in row {row}, which is neither a number nor text"
             yield Finding("neither numbers nor text", found, "leave it out", (name,), (row,))
-        elif name not in categorical:
-            found = f"column {name!r} holds dates or times, which are not taken, such as {shown} in row {row}"
-            advice = "leave it out, or write a number in its place, such as the days since a certain one"
-            yield Finding("dates", found, advice, (name,), (row,))
+        elif name not in categorical and not is_date(held.iloc[0]):
+            found = f"column {name!r} holds times, which are not taken, such as {shown} in row {row}"
+            advice = "leave it out, or write a number in its place, such as hours"
+            yield Finding("times", found, advice, (name,), (row,))
 
 
 def mostly_empty(variables: pd.DataFrame) -> Iterator[Finding]:
@@ -115,28 +108,6 @@ def _leave_out(columns: Collection[Any]) -> str:
     return "leave it out" if len(columns) == 1 else "leave them out"
 
 
-def identifiers(
-    variables: pd.DataFrame, contents: Mapping[str, Content], numeric: Mapping[str, Floats]
-) -> Iterator[Finding]:
-    """Columns that seem to name rows: another text or whole number in each of them."""
-    for name, column in variables.items():
-        if not (column.notna().all() and column.is_unique):
-            continue
-        if name in numeric:
-            steps = np.diff(numeric[name])
-            in_order = len(column) >= ENOUGH_ROWS and bool((steps > 0.0).all() or (steps < 0.0).all())
-            if (numeric[name] == np.round(numeric[name])).all() and (in_order or _CALLED_ID.search(name)):
-                found = f"column {name!r} holds another whole number in every row" + ", in order" * in_order
-                yield Finding("identifier", found, "if it names rows, say so, or leave it out", (name,))
-        elif (
-            len(column) >= ENOUGH_ROWS
-            and contents[name].kind != "slips"
-            and not len(numbers_as_written(column))
-        ):
-            found = f"column {name!r} holds another text in every row, as names of rows do"
-            yield Finding("identifier", found, "say that it names rows, or leave it out", (name,))
-
-
 def text_among_numbers(columns: pd.DataFrame, contents: Mapping[str, Content]) -> Iterator[Finding]:
     """Columns that would be numeric but for the text of a few rows."""
     for name in columns.columns:
@@ -156,73 +127,26 @@ def text_among_numbers(columns: pd.DataFrame, contents: Mapping[str, Content]) -
         )
 
 
-def odd_levels(columns: pd.DataFrame, contents: Mapping[str, Content]) -> Iterator[Finding]:
-    """Levels that may be one, and columns of so many levels that they are rather remarks."""
-    for name in columns.columns:
-        if contents[name].kind == "slips":
-            continue
-        known = columns[name].dropna().astype(str)
-        levels = sorted(known.unique().tolist())
-        shown = alike(levels)
-        if shown:
-            found = f"levels of column {name!r} that {ALIKE} are levels of their own: {shown}"
-            yield Finding("levels alike", found, "write each level in one way", (name,))
-        if ENOUGH_ROWS <= 0.5 * len(known) < len(levels):
-            yield Finding(
-                "many levels",
-                f"column {name!r} holds {len(levels)} different texts in {counted(len(known), 'row')}, so "
-                "that most of a new table's will be unknown",
-                "leave it out, or make a few levels of them",
-                (name,),
-            )
-
-
 def constants(variables: pd.DataFrame) -> Iterator[Finding]:
-    """Columns that hold one value in every row."""
+    """Columns that hold one value in every row, or in every row that has a value."""
     values = {name: column.dropna().unique() for name, column in variables.items()}
-    constant = {name: of_column[0] for name, of_column in values.items() if len(of_column) == 1}
-    if constant:
-        said = [f"column {name!r} holds {_value(value)}" for name, value in constant.items()]
-        shown = listed(said, str, rest=" columns are constant")
-        found = f"{shown} in every row, which tells nothing"
-        yield Finding("constant", found, _leave_out(constant), tuple(constant))
+    constant = {name: different[0] for name, different in values.items() if len(different) == 1}
+    if not constant:
+        return
+    counts = variables[list(constant)].notna().sum()
+    shown = [
+        f"column {name!r} holds {_value(value)} in "
+        + ("every row" if counts[name] == len(variables) else f"all {counts[name]} rows that have a value")
+        for name, value in constant.items()
+    ]
+    more = len(shown) - MOST_LISTED
+    rest = f" and so {'do' if more > 1 else 'does'} {counted(more, 'more column')}" if more > 0 else ""
+    tells = "which tells nothing" if len(shown) == 1 else "which tell nothing"
+    found = f"{', '.join(shown[:MOST_LISTED])}{rest}, {tells}"
+    yield Finding("constant", found, _leave_out(constant), tuple(constant))
 
 
 def _value(value: Any) -> str:
     if isinstance(value, str):
         return repr(value[:40])
     return exact_text(float(value)) if isinstance(value, int | float | np.number) else str(value)
-
-
-def sentinels(variables: pd.DataFrame, numeric: Mapping[str, Floats]) -> Iterator[Finding]:
-    """Numbers like -999, which seem to stand for missing values."""
-    for name, x in numeric.items():
-        finite = x[np.isfinite(x)]
-        values, counts = np.unique(finite, return_counts=True)
-        for end, side, beside in ((0, "below", 1), (-1, "above", -2)):
-            value, n = float(values[end]), int(counts[end])
-            if _is_sentinel(value, n, finite[finite != value]):
-                text = number_text(value)
-                yield Finding(
-                    "sentinel",
-                    f"column {name!r} holds {text} in {counted(n, 'row')} and nothing else {side} "
-                    f"{exact_text(values[beside])}",
-                    f"say that {text} stands for a missing value",
-                    (name,),
-                    tuple(variables.index[x == value][:MOST_LISTED]),
-                    (text,),
-                )
-
-
-def _is_sentinel(value: float, n: int, rest: Floats) -> bool:
-    """Whether the first or last of a column's values is written like a sentinel, and is far from the rest."""
-    if not _SENTINEL.fullmatch(f"{value:.17g}") or (n < 2 and abs(value) < 999):
-        return False
-    others = np.unique(rest)
-    if others.size < 3:
-        return False
-    spread = float(np.subtract(*np.quantile(rest, [0.75, 0.25])))
-    gap = float(np.abs(others - value).min())
-    if value in (-1.0, -9.0):  # the only negative number, of a column that seems to have none
-        return bool(others.size >= ENOUGH_ROWS and gap > max(0.25 * spread, abs(value)))
-    return gap > max(spread, 0.25 * abs(value))

@@ -10,6 +10,22 @@ from typing import Any
 ENOUGH_ROWS = 10
 
 
+# What is looked for, in the words of users; short rows are found in files of text only.
+LOOKED_FOR = (
+    "labels that are missing, spelled in two ways or contradicted by left-out probabilities",
+    "small classes",
+    "ids that are unique, nearly unique or repeated, and likely groups",
+    "dates",
+    "leakage",
+    "columns that are constant, mostly empty, remarks, or functions of another",
+    "text among numbers, numbers as text, and categories spelled in two ways",
+    "numbers such as -999 or 0 that stand for missing values",
+    "mixed units",
+    "duplicates and near duplicates",
+    "rows that are short, or in order of class or time",
+)
+
+
 @dataclass(frozen=True)
 class Finding:
     """Something in a table that is likely to be a mistake.

@@ -2,35 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from numpy.typing import NDArray
 
-from corral.array_types import Floats
+from corral.array_types import Bools, Floats, Integers
 from corral.checking.columns import (
+    Content,
     constants,
     content_of,
-    identifiers,
     mostly_empty,
     neither_numbers_nor_text,
-    odd_levels,
-    sentinels,
     text_among_numbers,
 )
+from corral.checking.contradictions import contradicted_labels
+from corral.checking.dates import dated_columns, found_dates
 from corral.checking.findings import Finding, columns_in
-from corral.checking.giveaways import giveaways
+from corral.checking.functions import functions
+from corral.checking.groups import likely_groups
+from corral.checking.ids import identifiers
 from corral.checking.labels import of_labels
+from corral.checking.leakage import SingleColumns, judge_columns, leakage, relative_leakage
+from corral.checking.levels import odd_levels
+from corral.checking.order import class_order, time_columns, time_order
+from corral.checking.quick_model import left_out_probabilities, modelled_rows, ranked_columns
 from corral.checking.rows import copies, group_numbers, of_groups, of_near_duplicates, repeated_ids
+from corral.checking.sentinels import sentinels, zeros_for_missing
+from corral.checking.units import mixed_units
 from corral.checking.written_numbers import numbers_as_text
+from corral.data.dates import Dates
 from corral.data.duplicates import number_copies
-from corral.data.near_duplicates import near_duplicates
+from corral.data.near_duplicates import NearDuplicates, near_duplicates
 from corral.estimators.encoding import are_gaps
 from corral.sentences.numbers import listed
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# A model is made only of classes that have so many rows on average.
+_ROWS_OF_CLASS = 4
 
 
 def check_table(
@@ -42,6 +56,12 @@ def check_table(
     categorical: Sequence[str] = (),
 ) -> list[Finding]:
     """Look for mistakes in a table before a classifier is fitted to it, as `corral check` does.
+
+    These are labels that are missing, spelled in two ways or contradicted by left-out probabilities; small
+    classes; ids and likely groups; dates; leakage; columns that are constant, mostly empty or functions of
+    another; text among numbers, and categories spelled in two ways; numbers that stand for missing values;
+    mixed units; duplicates and near duplicates; rows in order of class or time. That nothing is found does
+    not mean that nothing is wrong.
 
     Parameters
     ----------
@@ -73,62 +93,197 @@ def check_table(
     column 'site' holds 3 in every row, which tells nothing: leave it out.
     column 'height' holds -999 in 2 rows and nothing else below 1.6: say that -999 stands for a missing value.
     """
-    import pandas as pd
+    return table_findings(frame, target, ids=ids, group=group, categorical=categorical, thorough=True)
 
+
+@np.errstate(over="ignore", invalid="ignore")  # differences of the largest numbers are infinite
+def table_findings(
+    frame: Any,
+    target: str | None,
+    *,
+    ids: Sequence[str],
+    group: str | None,
+    categorical: Sequence[str],
+    thorough: bool,
+) -> list[Finding]:
+    """Findings as `check_table` returns them; only `thorough` ones need a quick model or compare columns."""
+    table, y = _table_and_labels(frame, target, ids, group, categorical)
+    variables = table[[name for name in table.columns if name not in {*ids, group}]]
+    seen = _Columns.read(variables, categorical)
+    findings = [] if y is None else [*of_labels(y)]
+    findings += seen.findings(categorical)
+    labels = np.unique(np.zeros(len(table)) if y is None else y.astype(str), return_inverse=True)[1]
+    findings += mixed_units(seen.variables, seen.numeric, labels)
+    groups = None if group is None else group_numbers(table[group])
+    compared = _Rows.compare(seen, labels, None if y is None else ~are_gaps(y), groups)
+    alone = None
+    if y is not None:
+        alone = judge_columns(compared.considered, seen.numbers, labels, compared.distinct, groups)
+    leaks = [] if alone is None else [*leakage(compared.considered, seen.numbers, alone)]
+    findings += leaks
+    if thorough:
+        findings += _thorough_findings(seen, compared, y, leaks, alone, group is not None)
+    findings += compared.findings(seen.variables)
+    findings += repeated_ids(table, [name for name in ids if name != group])
+    return findings if group is None else [*findings, *of_groups(table[group], y)]
+
+
+def _table_and_labels(
+    frame: Any, target: str | None, ids: Sequence[str], group: str | None, categorical: Sequence[str]
+) -> tuple[pd.DataFrame, NDArray[Any] | None]:
+    """The table without its labels, and these; a column that is not there is refused."""
     frame = nw.from_native(frame, eager_only=True).to_pandas()
     names = [*ids, *categorical, *(name for name in (target, group) if name is not None)]
     unknown = [name for name in names if name not in frame.columns]
     if unknown:
         raise ValueError(f"the table has no column {unknown[0]!r}; it has {listed(list(frame.columns))}.")
-    y = None if target is None else frame[target].astype(object).to_numpy()
-    table = frame if target is None else frame.drop(columns=target)
+    if target is None:
+        return frame, None
+    return frame.drop(columns=target), frame[target].astype(object).to_numpy()
 
-    # Columns, one by one.
-    variables = table[[name for name in table.columns if name not in {*ids, group}]]
-    contents = {name: content_of(column) for name, column in variables.items()}
-    strange = [*neither_numbers_nor_text(variables, contents, categorical)]
-    variables = variables.drop(columns=columns_in(strange))
-    numeric = {
-        name: contents[name].numbers
-        for name in variables.columns
-        if contents[name].is_numeric and name not in categorical
-    }
-    named = [*identifiers(variables, contents, numeric)]
-    levels = variables.drop(columns=[*{*numeric, *columns_in(named)}])
-    texts = levels[[name for name in levels.columns if name not in categorical]]
-    slips = [*text_among_numbers(texts, contents)]
-    written = [*numbers_as_text(texts.drop(columns=columns_in(slips)))]
-    findings = [] if y is None else [*of_labels(y)]
-    findings += [*strange, *mostly_empty(variables), *named]
-    findings += [*slips, *written, *odd_levels(levels.drop(columns=columns_in(written)), contents)]
-    findings += [*constants(variables), *sentinels(variables, numeric)]
 
-    # Rows are compared by numbers: texts are coded, and columns that name rows tell nothing.
-    groups = None if group is None else group_numbers(table[group])
-    coded = pd.DataFrame(
-        {name: numeric[name] if name in numeric else _codes(variables[name]) for name in variables.columns},
-        table.index,
-    )
-    kinds = np.array([name not in numeric for name in coded.columns], dtype=np.int64)
-    duplicates = near_duplicates(coded.to_numpy(), kinds, groups)
-    considered = coded.drop(columns=columns_in(named))
-    labels = np.unique(np.zeros(len(table)) if y is None else y.astype(str), return_inverse=True)[1]
-    numbers = number_copies(considered.to_numpy(), labels) if considered.size else None
-    if y is not None:
-        distinct = ~are_gaps(y)
-        distinct[[] if duplicates is None else duplicates.pairs[:, 1]] = False
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """The variables of a table, and what each holds."""
+
+    variables: pd.DataFrame  # without columns that no fit takes
+    contents: dict[str, Content]
+    strange: list[Finding]  # about the columns that no fit takes
+    dates: dict[str, Dates]
+    numeric: dict[str, Floats]  # columns of numbers
+    named: list[Finding]  # about columns that name rows
+
+    @classmethod
+    def read(cls, variables: pd.DataFrame, categorical: Sequence[str]) -> _Columns:
+        """Decide what each column holds."""
+        dates = dated_columns(variables, categorical)
+        contents = {name: content_of(column) for name, column in variables.items()}
+        undated = variables.drop(columns=list(dates))
+        strange = [*neither_numbers_nor_text(undated, contents, categorical)]
+        variables = variables.drop(columns=columns_in(strange))
+        names = [name for name in undated.columns if name in variables.columns and name not in categorical]
+        numeric = {name: contents[name].numbers for name in names if contents[name].is_numeric}
+        named = [*identifiers(variables.drop(columns=list(dates)), contents, numeric)]
+        return cls(variables, contents, strange, dates, numeric, named)
+
+    @property
+    def numbers(self) -> set[str]:
+        """Names of columns whose values have an order: numbers and dates."""
+        return {*self.numeric, *self.dates}
+
+    def findings(self, categorical: Sequence[str]) -> list[Finding]:
+        """What is wrong with single columns."""
+        levels = self.variables.drop(columns=[*{*self.numbers, *columns_in(self.named)}])
+        texts = levels[[name for name in levels.columns if name not in categorical]]
+        slips = [*text_among_numbers(texts, self.contents)]
+        written = [*numbers_as_text(texts.drop(columns=columns_in(slips)))]
+        odd = odd_levels(levels.drop(columns=columns_in(written)), self.contents)
+        return [
+            *self.strange,
+            *mostly_empty(self.variables),
+            *self.named,
+            *found_dates(self.variables, self.dates),
+            *slips,
+            *written,
+            *odd,
+            *constants(self.variables),
+            *sentinels(self.variables, self.numeric),
+            *zeros_for_missing(self.variables, self.numeric),
+        ]
+
+    def coded(self) -> pd.DataFrame:
+        """All variables as numbers: texts are coded, dates are days, missing values are NaN."""
+        import pandas as pd
+
+        columns = {name: _codes(self.variables[name]) for name in self.variables.columns}
+        days = {name: _days(dates) for name, dates in self.dates.items()}
+        return pd.DataFrame(
+            {name: ({**columns, **self.numeric, **days})[name] for name in columns}, self.variables.index
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows of a table as numbers, and which of them are alike."""
+
+    coded: pd.DataFrame
+    considered: pd.DataFrame  # without columns that name rows, which tell nothing
+    labels: Integers  # (n_rows,) numbers of the classes
+    unrepeated: Integers  # positions of rows that have a label, of which none is a copy
+    distinct: Integers  # those of which none is a near duplicate either
+    numbers: Integers | None  # (n_rows,) numbers that copies share; None if nothing can be compared
+    duplicates: NearDuplicates | None
+
+    @classmethod
+    def compare(
+        cls, seen: _Columns, labels: Integers, labelled: Bools | None, groups: Integers | None
+    ) -> _Rows:
+        """Look for copies and near duplicates."""
+        import pandas as pd
+
+        coded = seen.coded()
+        kinds = np.array([name not in seen.numbers for name in coded.columns], dtype=np.int64)
+        duplicates = near_duplicates(coded.to_numpy(), kinds, groups)
+        considered = coded.drop(columns=columns_in(seen.named))
+        numbers = number_copies(considered.to_numpy(), labels) if considered.size else None
+        unrepeated = np.ones(len(coded), dtype=np.bool_) if labelled is None else labelled
         if numbers is not None:
-            distinct &= ~pd.DataFrame({"number": numbers, "label": labels}).duplicated().to_numpy()
-        findings += giveaways(considered, numeric, labels, np.flatnonzero(distinct), groups)
-    if numbers is not None and considered.shape[1] > 1:  # in one column, rows agree by chance
-        findings += copies(numbers, labels, table.index)
-    if duplicates is not None:
-        findings.append(of_near_duplicates(duplicates, variables))
-    findings += repeated_ids(table, [name for name in ids if name != group])
-    return findings if group is None else [*findings, *of_groups(table[group], y)]
+            unrepeated &= ~pd.DataFrame({"number": numbers, "label": labels}).duplicated().to_numpy()
+        distinct = unrepeated.copy()
+        distinct[[] if duplicates is None else duplicates.pairs[:, 1]] = False
+        rows = np.flatnonzero(unrepeated), np.flatnonzero(distinct)
+        return cls(coded, considered, labels, *rows, numbers, duplicates)
+
+    def findings(self, variables: pd.DataFrame) -> list[Finding]:
+        """Copies and near duplicates."""
+        findings: list[Finding] = []
+        if self.numbers is not None and self.considered.shape[1] > 1:  # in one column, rows agree by chance
+            findings += copies(self.numbers, self.labels, variables.index)
+        if self.duplicates is not None:
+            findings.append(of_near_duplicates(self.duplicates, variables))
+        return findings
+
+
+def _thorough_findings(
+    seen: _Columns,
+    compared: _Rows,
+    y: NDArray[Any] | None,
+    leaks: Sequence[Finding],
+    alone: SingleColumns | None,
+    has_groups: bool,
+) -> Iterator[Finding]:
+    """Findings that compare columns with each other, or need a quick model of the labels."""
+    is_modelled = y is not None and _ROWS_OF_CLASS * np.unique(compared.labels).size <= len(compared.labels)
+    labels = compared.labels if is_modelled else None
+    undated = compared.considered.drop(columns=[*seen.dates, *columns_in(leaks)], errors="ignore")
+    grouping = []
+    if not has_groups:
+        sound = compared.considered.drop(columns=columns_in(leaks))
+        grouping = [*likely_groups(undated, seen.numeric, sound, labels, compared.unrepeated)]
+        yield from grouping
+    variables = compared.considered.drop(columns=[*columns_in(leaks), *columns_in(grouping)])
+    times = time_columns({name: _days(dates) for name, dates in seen.dates.items()}, seen.numeric)
+    if y is None or not is_modelled or alone is None or not variables.shape[1]:
+        yield from time_order([*times], None, compared.labels, compared.distinct, times)
+    else:
+        rows = modelled_rows(compared.distinct, variables.shape[1])
+        names, codes = np.unique(y[rows].astype(str), return_inverse=True)
+        X = ranked_columns(variables.iloc[rows])
+        probabilities = left_out_probabilities(X, codes)
+        yield from relative_leakage(variables, alone, probabilities, codes, rows)
+        yield from time_order([*times], X, codes, rows, times)
+        yield from class_order(compared.labels[~are_gaps(y)])
+        yield from contradicted_labels(probabilities, codes, names, compared.coded.index[rows])
+    yield from functions(undated, seen.numeric)
 
 
 def _codes(column: pd.Series[Any]) -> Floats:
     """Numbers in place of the values of a column, NaN where there is none."""
     codes = column.factorize()[0].astype(np.float64)
     return np.where(codes < 0.0, np.nan, codes)
+
+
+def _days(dates: Dates) -> Floats:
+    """Days since 1970, NaN where there is no date."""
+    seconds: Floats = dates.times.astype(np.int64).astype(np.float64)
+    return np.where(np.isnat(dates.times), np.nan, seconds / 86400.0)

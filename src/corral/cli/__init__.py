@@ -4,15 +4,23 @@ Only what `--help` needs is imported here; a command imports the rest when it ru
 """
 
 import signal
+import threading
 from typing import Any
+
+# Ctrl-C while modules are loaded ends the program at once, as it would end any other, without a traceback.
+_IN_MAIN_THREAD = threading.current_thread() is threading.main_thread()
+_interrupt = signal.signal(signal.SIGINT, signal.SIG_DFL) if _IN_MAIN_THREAD else None
 
 try:
     import typer  # noqa: F401
 except ModuleNotFoundError:
     raise SystemExit('error: the command line needs more packages: pip install "corral[cli]"') from None
 
-from corral.cli import check, demo, explain, fit, predict, report, sample_size  # noqa: F401 (they add commands)
-from corral.cli.app import program as app
+from corral.cli import check, demo, explain, fit, predict, report, sample_size  # noqa: E402, F401 (they add commands)
+from corral.cli.app import program as app  # noqa: E402
+
+if _IN_MAIN_THREAD:
+    signal.signal(signal.SIGINT, _interrupt)
 
 __all__ = ["app", "main"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from typing import Annotated, Any
 
@@ -90,10 +91,18 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     if _is_usage_error(error):
-        context = getattr(error, "ctx", None)
-        said = error.format_message().removesuffix(".")  # type: ignore[attr-defined]
+        context, said = getattr(error, "ctx", None), _usage(error)
         return f"{said}." if context is None else f"{said}: see '{context.command_path} --help'."
     return str(error) or f"{type(error).__name__}."
+
+
+def _usage(error: Any) -> str:
+    """What Typer says of a command line, with the value in place of "Input" and without words of pydantic."""
+    said: str = error.format_message().removesuffix(".")
+    said = re.sub(", unable to parse .*", "", said.replace(": Value error, ", ": "))
+    for fault in error.__cause__.errors() if hasattr(error.__cause__, "errors") else ():
+        said = said.replace("Input should", f"{str(fault['input'])[:40]!r} should", 1)
+    return said
 
 
 program = typer.Typer(

@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 _LABELS = "\0labels"
 
 # What corral fit tells of itself, or refuses.
-_TOLD_BY_FIT = ("copies", "groups", "missing labels", "text among numbers")
+_TOLD_BY_FIT = ("copies", "dates", "groups", "missing labels", "text among numbers")
 
 # The option of corral fit that deals with a kind of finding.
 _OPTIONS = {
-    **dict.fromkeys(("dates", "neither numbers nor text", "constant"), "--drop"),
-    **dict.fromkeys(("mostly empty", "gives the label away", "many levels"), "--drop"),
-    **dict.fromkeys(("names groups", "repeated ids", "near duplicates"), "--group"),
-    **dict.fromkeys(("sentinel", "text among numbers"), "--na-values"),
+    **dict.fromkeys(("dates", "times", "neither numbers nor text", "constant", "functions"), "--drop"),
+    **dict.fromkeys(("mostly empty", "leakage", "many levels"), "--drop"),
+    **dict.fromkeys(("names groups", "nearly unique ids", "likely groups"), "--group or --drop"),
+    **dict.fromkeys(("repeated ids", "near duplicates"), "--group"),
+    **dict.fromkeys(("sentinel", "text among numbers", "zeros"), "--na-values"),
     "identifier": "--id",
     "numbers with a comma": "--decimal ','",
     "missing labels": "--missing drop-unlabelled",
@@ -57,15 +58,17 @@ def check(
 ) -> None:
     """Look for mistakes in a table, and say what to do about each.
 
-    Among them are columns that name rows, are constant, nearly empty or give the label away, duplicates and
-    near duplicates of rows, labels and levels that differ by case or spaces, numbers like -999 that stand for
-    nothing, classes of few rows, text among numbers, numbers with units or marks of thousands, dates, and ids
-    that repeat. 'corral fit' notes them as well. The answer also says which columns are levels, and where
-    values are missing; neither is a mistake.
+    Among them are ids, likely groups, dates, leakage, duplicates and near duplicates, mixed units, numbers
+    that stand for missing values, labels that are misspelled or contradicted by all other rows, columns that
+    are constant, nearly empty or repeat another one, text among numbers, short rows, and rows in order of
+    class or time. The answer lists all that was looked for. 'corral fit' notes what needs no model. The
+    answer also says which columns are levels, and where values are missing; neither is a mistake.
     """
+    from corral.checking.findings import LOOKED_FOR
     from corral.checking.table import check_table
     from corral.cli.columns import check_names
     from corral.cli.console import Output, kinds_in_words
+    from corral.cli.short_rows import short_rows
     from corral.cli.tables import MISSING, is_index, open_table, read_table
 
     out = Output(as_json, quiet)
@@ -82,29 +85,37 @@ def check(
     with out.progress(f"Read {file.name}"):
         whole = read_table(file, columns, texts, gaps)
     with out.progress("Look at the table"):
-        found = check_table(whole, target, ids=ids or (), group=group, categorical=categorical)
+        found = [*short_rows(file)]
+        found += check_table(whole, target, ids=ids or (), group=group, categorical=categorical)
     sentences = [sentence_of(finding) for finding in found]
     told = f"{counted(len(found), 'finding')} in {len(whole)} rows and {len(columns)} columns of {file}"
-    told += "" if found else ": nothing to mend was found"
+    counting = "rows are counted from 0, without the line of names"
     facts: dict[str, Any] = {"table": str(file), "rows": len(whole), "columns": len(columns)}
     facts |= _kinds(whole.drop(columns=named), categorical)
     facts["findings"] = [
         {"kind": finding.kind, "columns": finding.columns, "rows": finding.rows, "sentence": sentence}
         for finding, sentence in zip(found, sentences, strict=True)
     ]
-    out.answer(facts, [told], [told, *(f"- {sentence}" for sentence in sentences), *kinds_in_words(facts)])
+    facts["looked_for"] = LOOKED_FOR
+    told_more = [counting] if found else []
+    told_more += [*kinds_in_words(facts), f"looked for: {'; '.join(LOOKED_FOR)}"]
+    out.answer(facts, [told], [told, *(f"- {sentence}" for sentence in sentences), *told_more])
 
 
 def _kinds(variables: pd.DataFrame, categorical: Sequence[str]) -> dict[str, dict[str, int]]:
-    """How many levels columns have that hold levels, and how many values are missing, by column."""
+    """How many different values dates and levels have, and how many values are missing, by column."""
     from corral.checking.columns import content_of
+    from corral.checking.dates import dated_columns
 
-    levels = {
+    dates = dated_columns(variables, categorical)
+    counts = {
         str(name): int(column.nunique())
         for name, column in variables.items()
-        if name in categorical or content_of(column).kind == "levels"
+        if name in categorical or name in dates or content_of(column).kind == "levels"
     }
-    return {"levels": levels, "gaps": {name: int(n) for name, n in variables.isna().sum().items() if n}}
+    levels = {name: n for name, n in counts.items() if name not in dates}
+    kinds = {"levels": levels, "dates": {str(name): counts[str(name)] for name in dates}}
+    return kinds | {"gaps": {name: int(n) for name, n in variables.isna().sum().items() if n}}
 
 
 def note_findings(
@@ -119,13 +130,14 @@ def note_findings(
     `groups` are what the rows belong to, and `group` the column that says so, which is none of X; the columns
     of `categorical` are levels, whatever they look like. The index may name rows.
     """
-    from corral.checking.table import check_table
+    from corral.checking.table import table_findings
 
     table = X if group is None else X.assign(**{group: groups})
     ids = [] if group is not None or X.index.name is None else [X.index.name]
     table = table.assign(**dict.fromkeys(ids, X.index))
     table = table.assign(**{_LABELS: y})
-    for finding in check_table(table, _LABELS, ids=ids, group=group, categorical=categorical):
+    found = table_findings(table, _LABELS, ids=ids, group=group, categorical=categorical, thorough=False)
+    for finding in found:
         if finding.kind not in _TOLD_BY_FIT:
             note(sentence_of(finding))
 
@@ -134,6 +146,9 @@ def sentence_of(finding: Finding) -> str:
     """What was found and what to do, with the option of `corral fit` that does it."""
     option = _OPTIONS.get(finding.kind, "")
     values = finding.values if option == "--na-values" else finding.columns
-    if option in ("--drop", "--id", "--group", "--na-values") and 0 < len(values) <= 3:  # of more, it alone
-        option = " ".join(f"{option} {shlex.quote(value)}" for value in values)
+    if finding.kind == "zeros" and not values:  # the option would hold for other columns, too
+        option = ""
+    elif option.startswith(("--drop", "--id", "--group", "--na-values")) and 0 < len(values) <= 3:
+        names = option.split(" or ")
+        option = ", or ".join(" ".join(f"{name} {shlex.quote(value)}" for value in values) for name in names)
     return f"{finding.found}: {finding.advice}{f' ({option})' if option else ''}."

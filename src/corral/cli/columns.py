@@ -6,7 +6,6 @@ What a user should know of it is a warning, which the command line tells as a no
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,15 @@ from corral.cli.formats import TableFile
 from corral.cli.labels import as_classes, as_groups, as_labels, note_labels_like_missing
 from corral.cli.options import Missing
 from corral.cli.shared import listed, note
-from corral.cli.tables import MISSING, is_index, missing_rows, read_chunks, read_table, text_columns
+from corral.cli.tables import (
+    MISSING,
+    is_index,
+    missing_rows,
+    near_name,
+    read_chunks,
+    read_table,
+    text_columns,
+)
 from corral.cli.variables import ModelVariables, learnt_variables
 
 
@@ -40,6 +47,10 @@ def training_rows(
     The first of `ids` names the rows. Rows of classes with fewer than `least_rows` rows are left out.
     """
     left_out = [*(ids or ()), *(drop or ()), *([] if group is None else [group])]
+    if target == group:
+        raise ValueError(
+            f"--group {group!r} is the target: a group is what several rows come from, such as a patient."
+        )
     if target in left_out:
         raise ValueError(f"the target, {target!r}, cannot be left out.")
     check_names(file, (target, *left_out, *categorical))
@@ -139,11 +150,10 @@ def _no_such_row(file: TableFile, text: str, names: str | None) -> str:
 
 def check_names(file: TableFile, names: Sequence[str]) -> None:
     """Refuse a name that no column has, and say which may be meant."""
-    by_folded = {column.casefold(): column for column in reversed(file.columns)}
     for name in names:
         if name not in file.columns:
-            near = get_close_matches(name.casefold(), by_folded, n=1)
-            hint = f"did you mean {by_folded[near[0]]!r}?" if near else f"it has {listed(file.columns)}."
+            near = near_name(name, file.columns)
+            hint = f"did you mean {near!r}?" if near else f"it has {listed(file.columns)}."
             raise ValueError(f"{file} has no column {name!r}; {hint}")
 
 

@@ -150,8 +150,12 @@ def _kinds(fitted: Any) -> dict[str, Any]:
 
 
 def kinds_in_words(kinds: Mapping[str, Any]) -> Iterator[str]:
-    """Say which columns are levels, where values are missing, and how many groups there are."""
-    for kind, what in (("levels", "levels"), ("gaps", "missing values, which stay gaps")):
+    """Say which columns are levels or dates, where values are missing, and how many groups there are."""
+    for kind, what in (
+        ("levels", "levels"),
+        ("dates", "dates, which become variables"),
+        ("gaps", "missing values, which stay gaps"),
+    ):
         counts = kinds.get(kind)
         if counts:
             yield f"{what}: {listed([f'{name} ({n})' for name, n in counts.items()], str)}"

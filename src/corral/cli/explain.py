@@ -63,7 +63,7 @@ def explain(
     if plot is not None and plot.suffix.lower() not in _PLOTS:
         raise ValueError(f"{plot} must end in {', '.join(_PLOTS)} to say what it is.")
     check_kinds((plot, PLOT))
-    fitted, variables = load_classifier(model, na_values, explains=True)
+    fitted, variables = load_classifier(model, table, na_values, explains=True)
     file = open_table(table, sep, decimal, encoding)
     asked = read_rows(file, variables, row, naming_column(fitted, file))
     variables.note_unknown_levels()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from corral.cli.app import program
 from corral.cli.check import note_findings
 from corral.cli.shared import check_different, note, threads
 from corral.sentences.scores import accuracy_interval, grouped_rows
-from corral.sentences.tables import copied_rows
+from corral.sentences.tables import copied_rows, dates_as_variables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,8 +32,8 @@ _ESTIMATOR_TEXT = (
     "is its rival, on standardised columns."
 )
 _PRIORS_TEXT = (
-    "Whether classes count by their rows, so that probabilities fit tables like this one, or all alike. Not "
-    "for lspc."
+    "Whether classes count by their rows, the default, so that probabilities fit tables like this one, or "
+    "all alike. Not for lspc."
 )
 _SCALE_TEXT = (
     "Units in which bandwidths are chosen, by default range for rodeo and standard for lspc. Not for cv, "
@@ -63,7 +64,7 @@ def fit(
         options.output_option("--report", "-r", metavar="FILE.html", text="Write a report to this file."),
     ] = None,
     estimator: Annotated[options.EstimatorName, typer.Option(help=_ESTIMATOR_TEXT)] = "cv",
-    priors: Annotated[options.Priors, typer.Option(help=_PRIORS_TEXT)] = "empirical",
+    priors: Annotated[options.Priors | None, typer.Option(help=_PRIORS_TEXT)] = None,
     scale: Annotated[options.ScaleName | None, typer.Option(help=_SCALE_TEXT)] = None,
     test_size: Annotated[float | None, typer.Option(help=_TEST_SIZE_TEXT, min=0.01, max=0.99)] = None,
     goal: options.Goal = None,
@@ -104,10 +105,9 @@ def fit(
     out = Output(as_json, quiet)
     check_different(table, model, report)
     check_kinds((model, MODEL), (report, REPORT))
-    chosen = _estimator(estimator, priors, scale, seed, out)
-    _refuse_contradictions(estimator, group, goal, report)
-    if cv is not None and test_size is not None:
-        raise ValueError(f"--cv {cv} and --test-size {test_size:g} are two ways to hold rows out: take one.")
+    _refuse_contradictions(estimator, priors, group, goal, report)
+    _refuse_two_splits(cv, test_size)
+    chosen = _estimator(estimator, priors or "empirical", scale, seed, out)
     file = open_table(table, sep, decimal, encoding)
     na_values = list(dict.fromkeys(na_values or ()))
     with out.progress(f"Read {file.name}"):
@@ -127,11 +127,13 @@ def fit(
         X = as_numbers(X, file)
     units = Units.of(X, y, groups)
     advice = f"leave such classes out by --drop-small-classes {cv or 2}"
+    advice = f"take a smaller --cv, or {advice}" if cv else advice
     splits = split_rows(y, units, test_size=test_size, cv=cv, seed=seed, if_few_rows=advice)
     if not quiet:
         note_findings(X, y, groups, group, categorical or ())
     with threads(jobs):
         fitted, held_out = _fit_and_measure(chosen, X, y, units, splits, out)
+    _note_dates(fitted)
     if na_values:
         fitted.na_values_ = na_values
     if units.n_copies:
@@ -161,23 +163,31 @@ def fit(
         _answer(out, fitted, held_out, facts, {"model": model, "report": report})
 
 
+def _refuse_two_splits(cv: int | None, test_size: float | None) -> None:
+    if cv is not None and test_size is not None:
+        raise ValueError(f"--cv {cv} and --test-size {test_size:g} are two ways to hold rows out: take one.")
+
+
 def _fit_and_measure(
     chosen: Any, X: pd.DataFrame, y: NDArray[Any], units: Units, splits: Sequence[Split], out: Output
 ) -> tuple[Any, dict[str, HeldOut]]:
     """Fit all rows, and predict held-out rows by the same classifier and by baselines.
 
-    Duplicates are told of once, for the whole table, and not by each fit.
+    Duplicates and dates are told of once, for the whole table, and not by each fit.
     """
+    from corral.cli.variables import without_dates
+    from corral.estimators.tables import ColumnKindWarning
     from corral.estimators.warned import CopiedRowsWarning, NearDuplicatesWarning
     from corral.evaluation.baselines import baselines
     from corral.evaluation.held_out import fit_by_groups, held_out_predictions
 
     name = type(chosen).__name__
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CopiedRowsWarning)
-        warnings.simplefilter("ignore", NearDuplicatesWarning)
-        classifiers = {name: chosen, **baselines(X)}
-        held_out = held_out_predictions(classifiers, X, y, units, splits, out.step)
+        for category in (ColumnKindWarning, CopiedRowsWarning, NearDuplicatesWarning):
+            warnings.simplefilter("ignore", category)
+        held_out = held_out_predictions({name: chosen}, X, y, units, splits, out.step)
+        simple = without_dates(X)
+        held_out |= held_out_predictions(baselines(simple), simple, y, units, splits, out.step)
         held_out["most frequent class"] = held_out[name].frequencies()
         out.step(f"{name} with all rows")
         fitted = fit_by_groups(chosen, X, y, units)
@@ -186,6 +196,14 @@ def _fit_and_measure(
             if hasattr(each, "verbose"):
                 each.verbose = 0
     return fitted, held_out
+
+
+def _note_dates(fitted: Any) -> None:
+    """Tell which variables the columns of dates have become."""
+    for each in fitted.encoding_.dates if hasattr(fitted, "encoding_") else ():
+        name = str(fitted.feature_names_in_[each.position])
+        remedy = f"--categorical {shlex.quote(name)} makes categories of them"
+        note(f"{dates_as_variables(name, each.parts, each.assumed_order, remedy)}.")
 
 
 def _write_report(path: Path, fitted: Any, X: Any, y: Any, goal: float | None, **shown: Any) -> None:
@@ -200,9 +218,15 @@ def _write_report(path: Path, fitted: Any, X: Any, y: Any, goal: float | None, *
 
 
 def _refuse_contradictions(
-    estimator: options.EstimatorName, group: str | None, goal: float | None, report: Path | None
+    estimator: options.EstimatorName,
+    priors: options.Priors | None,
+    group: str | None,
+    goal: float | None,
+    report: Path | None,
 ) -> None:
     """Refuse options that do not go with the estimator, or that nothing would be done with."""
+    if priors is not None and estimator == "lspc":
+        raise ValueError(f"--priors {priors} is not for --estimator lspc, which has no priors.")
     if group is not None and estimator == "lspc":
         raise ValueError("--group is not for --estimator lspc, which chooses its parameters by single rows.")
     if goal is not None and (report is None or estimator != "cv"):

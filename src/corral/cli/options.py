@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from corral.cli.shared import STANDARD_STREAM
-from corral.files.atomic import check_readable, check_replaceable
+from corral.files.atomic import check_readable, check_writable
 
 EstimatorName = Literal["cv", "rodeo", "lspc"]
 Priors = Literal["empirical", "uniform"]
@@ -33,7 +33,7 @@ def output(path: Path | None) -> Path | None:
         raise ValueError(
             "the standard output takes the tables of predict and the pages of report: name a file."
         )
-    return None if path is None else check_replaceable(path)
+    return None if path is None else check_writable(path)
 
 
 def output_or_stream(path: Path | None) -> Path | None:

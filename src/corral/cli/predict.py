@@ -105,7 +105,7 @@ def predict(
     out = Output(as_json, quiet)
     check_different(model, table, to)
     check_kinds((to, PREDICTIONS))
-    fitted, variables = load_classifier(model, na_values)
+    fitted, variables = load_classifier(model, table, na_values)
     _check_asked(fitted, model, coverage, costs, reject_cost)
     judges = typicality and hasattr(fitted, "assess")
     matrix = None if costs is None else read_costs(costs, fitted.classes_)

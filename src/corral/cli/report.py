@@ -77,7 +77,7 @@ def report(
     page = model.with_suffix(".html") if to is None else to
     check_different(model, table, page)
     check_kinds((page, REPORT))
-    fitted, variables = load_classifier(model, na_values)
+    fitted, variables = load_classifier(model, table, na_values)
     if goal is not None:
         _check_rows_for_goal(model, fitted)
     file = open_table(table, sep, decimal, encoding)

@@ -60,13 +60,23 @@ def check_different(*paths: Path | None) -> None:
 
 
 def load_classifier(
-    path: Path, na_values: Sequence[str] | None, *, explains: bool = False
+    path: Path, table: Path, na_values: Sequence[str] | None, *, explains: bool = False
 ) -> tuple[Any, ModelVariables]:
-    """A model that gives probabilities, and reasons if asked, and the variables that it reads."""
-    from corral.cli.variables import ModelVariables
-    from corral.files.model_file import load_model
+    """A model that gives probabilities, and reasons if asked, and the variables that it reads.
 
-    fitted = load_model(path)
+    `table` is the file of the rows, which may have been named first by mistake.
+    """
+    from corral.cli.variables import ModelVariables
+    from corral.files.model_file import is_model, load_model
+
+    try:
+        fitted = load_model(path)
+    except ValueError:
+        if table == STANDARD_STREAM or is_model(path) or not is_model(table):
+            raise
+        raise ValueError(
+            f"{table} is a model, and {path} is none: name the model first, then the table."
+        ) from None
     kind = type(fitted).__name__
     if not hasattr(fitted, "predict_proba"):
         raise ValueError(f"{path} holds a {kind}, which gives no labels.")

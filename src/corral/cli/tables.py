@@ -10,6 +10,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any
 
@@ -77,7 +78,10 @@ def read_chunks(
     wanted = list(dict.fromkeys((*columns, *texts)))
     lacking = [name for name in wanted if name not in file.columns]
     if lacking:
-        raise ValueError(f"{file} has no column {', '.join(map(repr, lacking))}.")
+        pairs = [(near_name(name, file.columns), name) for name in lacking]
+        hints = [f"{near!r} for {name!r}" for near, name in pairs if near]
+        hint = f"; did you mean {', '.join(hints)}?" if hints else "."
+        raise ValueError(f"{file} has no column {', '.join(map(repr, lacking))}{hint}")
     markers = {name: list(texts.get(name, [*MISSING, *na_values])) for name in wanted}
     start, size = 0, size or CHUNK
     read = _arrow_chunks if file.is_typed else _excel_chunks if file.kind == "Excel" else _csv_chunks
@@ -100,6 +104,13 @@ def read_table(
 ) -> pd.DataFrame:
     """Some columns of all rows, at once: a text anywhere in a column makes text of all its cells."""
     return pd.concat(read_chunks(file, columns, texts, na_values, size=sys.maxsize))
+
+
+def near_name(name: str, columns: Sequence[str]) -> str | None:
+    """The column whose name is most like this one, whatever its case; None if no name is like it."""
+    by_folded = {column.casefold(): column for column in reversed(columns)}
+    near = get_close_matches(name.casefold(), by_folded, n=1)
+    return by_folded[near[0]] if near else None
 
 
 def is_index(column: str, file: TableFile) -> bool:

@@ -5,6 +5,7 @@ In a fit the content of a column decides, as in `check`. In a new table the mode
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -21,13 +22,25 @@ from corral.checking.columns import (
     numbers_in,
     text_among_numbers,
 )
+from corral.checking.dates import dated_columns
 from corral.checking.written_numbers import numbers_as_text
 from corral.cli.check import sentence_of
 from corral.cli.formats import TableFile
 from corral.cli.labels import IF_MISSING
 from corral.cli.shared import note
 from corral.cli.tables import MISSING, text_columns
-from corral.estimators.encoding import Unknown, infinite_value, lost_digits, unknown_sentence
+from corral.estimators.encoding import (
+    Encoding,
+    Unknown,
+    columns_of,
+    infinite_value,
+    lost_digits,
+    unknown_sentence,
+    with_dates,
+)
+
+# Baselines square numbers, and the sum of many squares must be a number.
+_LARGEST = 1e150
 
 _TRUTHS = {"true": 1.0, "false": 0.0}
 
@@ -42,9 +55,10 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
     from numbers is categories, whatever it looks like.
     """
     levels = set(categorical)
+    dates = dated_columns(table, levels)
     if file.is_typed:
         levels |= {name for name in table.columns if pd.api.types.infer_dtype(table[name]) == "string"}
-    contents = {name: content_of(table[name]) for name in table.columns if name not in levels}
+    contents = {name: content_of(table[name]) for name in table.columns if name not in {*levels, *dates}}
     texts = [name for name in text_columns(table) if name in contents]
     _refuse_mistakes(table[texts], contents, file)
     lost = lost_digits(table[list(contents)])
@@ -53,9 +67,13 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
     columns: dict[str, Any] = {}
     for name in table.columns:
         column, content = table[name], contents.get(name)
+        if name in dates:
+            columns[name] = _dates(column)
+            continue
         if content is not None and content.kind != "levels":
             columns[name] = column if column.dtype.kind in "iuf" else content.numbers
             _refuse_infinite(column, content.numbers, file)
+            _refuse_huge(column, content.numbers, file)
             continue
         held = column.dropna() if content is None else column[content.wrong]
         if name in texts and 0 < len(held) < column.notna().sum():
@@ -63,10 +81,19 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
                 f"column {name!r} holds text in {len(held)} of {len(column)} rows, such as "
                 f"{_shown(held.iloc[0])}, and numbers in others: all of them count as levels."
             )
-        if len(set(column.dropna().map(type))) > 1:  # numbers and text, which have no order
+        types = set(column.dropna().map(type))
+        # Numbers and text have no order, and files hold no dates.
+        if len(types) > 1 or any(issubclass(each, datetime.date) for each in types):
             column = column.map(str, na_action="ignore")
         columns[name] = column.astype("category")
     return pd.DataFrame(columns, index=table.index)
+
+
+def _dates(column: pd.Series[Any]) -> NDArray[Any]:
+    """Cells of a column of dates as a model reads them: dates, or text, or None."""
+    cells = column if column.dtype.kind == "M" else column.map(str, na_action="ignore")
+    dates: NDArray[Any] = cells.astype(object).where(column.notna(), None).to_numpy()
+    return dates
 
 
 def _refuse_mistakes(texts: pd.DataFrame, contents: Mapping[str, Content], file: TableFile) -> None:
@@ -78,6 +105,20 @@ def _refuse_mistakes(texts: pd.DataFrame, contents: Mapping[str, Content], file:
         if mistakes[0].kind == "text among numbers":
             sentence += "; or leave the column out by --drop, or make levels of its values by --categorical"
         raise ValueError(f"{file}: {sentence}.")
+
+
+def without_dates(X: pd.DataFrame) -> pd.DataFrame:
+    """The variables with days, months and so on in place of dates, for what takes no dates."""
+    variables: dict[str, Any] = {}
+    for name in X.columns:
+        if X[name].dtype.kind in "biuf" or hasattr(X[name].dtype, "categories"):
+            variables[name] = X[name]
+            continue
+        columns = columns_of(X[[name]])
+        for each in with_dates(columns, Encoding.learn(columns).dates)[0]:
+            cells = each.cells if each.levels is None else pd.Categorical(each.cells, each.levels)
+            variables[each.name] = cells
+    return pd.DataFrame(variables, index=X.index)
 
 
 def as_numbers(X: pd.DataFrame, file: TableFile) -> pd.DataFrame:
@@ -115,10 +156,13 @@ class ModelVariables:
         self.names: list[str] = fitted.feature_names_in_.tolist()
         self.levels: dict[str, list[Any]] = {}
         self.empty: list[str] = []
+        self.dates: list[str] = []
         if hasattr(fitted, "encoding_"):
-            pairs = zip(self.names, fitted.encoding_.levels, strict=True)
+            encoding = fitted.encoding_
+            pairs = zip(self.names, encoding.column_levels(), strict=True)
             self.levels = {name: levels for name, levels in pairs if levels is not None}
-            self.empty = [self.names[j] for j in sorted(fitted.encoding_.empty)]
+            self.empty = [self.names[j] for j in encoding.column_positions()[sorted(encoding.empty)]]
+            self.dates = [self.names[column.position] for column in encoding.dates]
         self.na_values = list(dict.fromkeys((*getattr(fitted, "na_values_", ()), *(na_values or ()))))
         self.unknown: Unknown = {}
         self.n_known: Counter[str] = Counter()
@@ -126,7 +170,7 @@ class ModelVariables:
     @property
     def texts(self) -> dict[str, list[str]]:
         """Columns to be read as text, and what is missing there, as `read_chunks` takes them."""
-        return {name: [*MISSING, *self.na_values] for name in self.levels}
+        return {name: [*MISSING, *self.na_values] for name in (*self.levels, *self.dates)}
 
     def read(self, table: pd.DataFrame, file: TableFile) -> pd.DataFrame:
         """The variables of some rows; levels that the model does not know become missing and are counted."""
@@ -138,6 +182,8 @@ class ModelVariables:
         """Levels or numbers of a column; anything but numbers is missing in a column empty in training."""
         if column.name in self.levels:
             return self._known_levels(column)
+        if column.name in self.dates:  # which the model reads
+            return _dates(column)
         numbers = numbers_in(column)
         if column.name in self.empty:
             numbers = np.where(np.isinf(numbers), np.nan, numbers)
@@ -189,7 +235,17 @@ def _number_called(value: Any) -> Any:
 def _refuse_infinite(column: pd.Series[Any], numbers: Floats, file: TableFile) -> None:
     sentence = infinite_value(str(column.name), numbers, column.index)
     if sentence:
-        raise ValueError(f"{file}: {sentence}.")
+        raise ValueError(f"{file}: {sentence}: mend it, or say --na-values inf if it is a missing value.")
+
+
+def _refuse_huge(column: pd.Series[Any], numbers: Floats, file: TableFile) -> None:
+    is_huge = np.abs(np.nan_to_num(numbers)) > _LARGEST
+    if is_huge.any():
+        row = int(is_huge.argmax())
+        raise ValueError(
+            f"{file}: column {column.name!r} holds {numbers[row]:g} in row {column.index[row]}, which is too "
+            "large to be squared: write it in a larger unit, or leave it out by --drop."
+        )
 
 
 def _shown(value: Any) -> str:

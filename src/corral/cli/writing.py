@@ -29,6 +29,11 @@ _HEAD = 2_000
 _REPORT_MARK = b'<meta name="generator" content="corral">'
 _PLOT_MARKS = {".png": b"\x89PNG\r\n\x1a\n", ".pdf": b"%PDF-", ".svg": b"<svg"}
 
+_REPORT_SUFFIXES = (".html", ".htm", ".xhtml")
+
+# Suffixes of files that others would try to open in vain.
+_NO_MODELS = (".pkl", ".pickle", ".joblib", ".onnx", ".json", ".html", ".csv", ".tsv", ".xlsx", ".parquet")
+
 # OWASP's list of how a formula may begin.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
@@ -39,13 +44,27 @@ _MOST_EXCEL_ROWS = 1_048_576
 
 
 def check_kinds(*outputs: tuple[Path | None, str | Sequence[str]]) -> None:
-    """Refuse to replace a file of another kind: one of the above, or a table of these columns."""
+    """Refuse a name of another kind, and to replace a file of another kind than it will be.
+
+    A kind is one of the above, or a table of these columns.
+    """
     for path, kind in outputs:
+        if path is not None and path != STANDARD_STREAM:
+            _check_name(path, kind)
         if path in (None, STANDARD_STREAM) or not _holds_something(check_replaceable(path)):
             continue
         if not _is_of_kind(path, kind):
             name = kind if isinstance(kind, str) else f"a table of {len(kind)} such columns"
             raise ValueError(f"{path} is there and is not {name}: remove it, or write to another file.")
+
+
+def _check_name(path: Path, kind: str | Sequence[str]) -> None:
+    """Refuse a name that says that a report or a model is something else."""
+    suffix = path.suffix.lower()
+    if kind == REPORT and suffix not in _REPORT_SUFFIXES:
+        raise ValueError(f"{path} must end in .html: a report is a page, and no other kind of file.")
+    if kind == MODEL and suffix in _NO_MODELS:
+        raise ValueError(f"{path} must not end in {suffix}: a model is a file of its own kind (.corral).")
 
 
 def note_replaced(*paths: Path | None) -> None:

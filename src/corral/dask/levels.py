@@ -13,6 +13,7 @@ from dask.delayed import delayed
 
 from corral.array_types import Floats
 from corral.dask.reductions import compute
+from corral.data.dates import parse_dates
 from corral.estimators.encoding import (
     Column,
     Encoding,
@@ -23,6 +24,8 @@ from corral.estimators.encoding import (
     positions_of,
     series_of,
 )
+from corral.estimators.tables import ColumnKindWarning
+from corral.estimators.validation import warn_user
 
 # A column with more levels is an id, and would have to be held in one place.
 _MOST_LEVELS = 10_000
@@ -53,7 +56,13 @@ def learn_encoding(X: Any, categorical: Any, client: Any) -> Encoding:
         _refuse_many(names[j], present)
         kind = "levels" if columns[j].kind == "number" else columns[j].kind
         columns[j] = replace(columns[j], kind=kind, cells=as_objects(list(present)))
-    return Encoding.learn(columns)
+        if j not in named and columns[j].is_text and parse_dates(present) is not None:
+            warn_user(
+                f"Column {names[j]!r} holds dates as text, of which only CorralClassifier makes variables: "
+                "each counts as a category. Name it in categorical_features if this is right.",
+                ColumnKindWarning,
+            )
+    return Encoding.learn(columns, range(len(columns)))
 
 
 def _without_rows(name: str, dtype: Any) -> Column:
@@ -68,7 +77,13 @@ def _without_rows(name: str, dtype: Any) -> Column:
             )
         dtype = "string"  # in the order of their values, as text; "str" is objects before pandas 3
     frame = pd.DataFrame({name: pd.Series(dtype=dtype)})
-    if kind_of(*series_of(frame)) in ("objects", "other"):
+    kind = kind_of(*series_of(frame))
+    if kind == "dates":
+        raise ValueError(
+            f"Column {name!r} holds dates, which only CorralClassifier makes variables of: leave it out, or "
+            "write numbers in its place, such as days and months."
+        )
+    if kind in ("objects", "other"):
         raise ValueError(f"Column {name!r} holds values of type {dtype}; give numbers or text instead.")
     return columns_of(frame)[0]
 

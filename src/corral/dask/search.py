@@ -88,7 +88,7 @@ class DaskCorralClassifier(CorralClassifier):
     block_rows: int = 100_000
     max_rows: int = MAX_ROWS
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn a pool of class densities from rows on a cluster.
 
         Parameters
@@ -108,6 +108,8 @@ class DaskCorralClassifier(CorralClassifier):
         """
         with unchanged_by_errors(self):
             self._check_parameters()
+            if y is None:
+                raise ValueError("DaskCorralClassifier requires y to be passed, but the target y is None.")
             self.client_ = current_client(self.client)
             X = as_collection(X, self.block_rows)
             self._check_columns(X)

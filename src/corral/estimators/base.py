@@ -39,14 +39,14 @@ class TableEstimator(BaseEstimator):
 
     def _validate_columns(self, d: int, levels: Integers | None) -> None:
         """Refuse a fitted estimator of another number of columns, or with other numbers of levels."""
-        validate_columns(self, d)
+        validate_columns(self, self.encoding_.n_columns)
         if len(self.encoding_.levels) != d or not equal_or_none(self.encoding_.counts, levels):
             raise ValueError("levels are not as many as the encoding has")
 
     def _check_rows(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None,
         sample_weight: ArrayLike | None,
         groups: ArrayLike | None,
         *,
@@ -82,7 +82,7 @@ class ClassEstimator(TableEstimator):
     def fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
@@ -92,10 +92,12 @@ class ClassEstimator(TableEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
             Training rows: numbers, and in frames also text, categories and booleans, all with missing values
-            (NaN, None, pandas' NA, polars' null). `explain` and reports name rows by the index of a pandas
+            (NaN, None, pandas' NA, polars' null). Columns of dates, of type or text, become variables: days
+            since 2000, month, weekday and hour, those that vary (`ColumnKindWarning` names them), unless
+            `categorical_features` names the column. `explain` and reports name rows by the index of a pandas
             frame, unless it counts from 0 and has no name.
         y : array-like of shape (n_samples,)
-            Their classes; at least two.
+            Their classes; at least two. They must be given.
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row matters, up to a common factor; weight 0 equals removal.
         groups : array-like of shape (n_samples,), default=None
@@ -130,7 +132,9 @@ class TableSelector(SelectorMixin, ClassEstimator):
 
     def _get_support_mask(self) -> Bools:
         check_is_fitted(self)
-        mask: Bools = np.logical_or.reduce(getattr(self, self._selected))
+        variables = np.logical_or.reduce(getattr(self, self._selected))
+        mask = np.zeros(self.encoding_.n_columns, dtype=np.bool_)
+        mask[self.encoding_.column_positions()[variables]] = True  # of a date, if one of its variables is
         return mask
 
     def _validate_selected(self) -> tuple[int, int]:

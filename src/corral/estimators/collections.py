@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from corral.estimators.validation import feature_names
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -35,7 +37,7 @@ def by_rows(
             if not is_collection(X):
                 return method(self, X, *arguments, **options)
             check_is_fitted(self)
-            sizes = {"classes": self.classes_.size, "features": self.n_features_in_}
+            sizes = {"classes": self.classes_.size, "features": len(feature_names(self))}
             result_type = dtype or (np.float64 if axes else self.classes_.dtype)
             empty = np.empty((0, *(sizes[axis] for axis in axes)), result_type)
 

@@ -21,7 +21,7 @@ from corral.estimators.validation import (
     feature_names,
     take_names_from,
 )
-from corral.estimators.warned import warn_of_duplicates
+from corral.estimators.warned import warn_of_duplicates, warn_of_single_rows
 from corral.markers.contrast import MIN_EFFECT
 from corral.pool.learning import PoolSettings, learn_pool
 from corral.pool.members import kind_of
@@ -207,6 +207,7 @@ class CorralClassifier(DensityClassifier):
         settings, random = self._settings(data.labels, data.counts), check_random_state(self.random_state)
         self.model_ = learn_pool(training, data, settings, random, self._computation())
         warn_of_duplicates(training, data.n_copies, feature_names(self))
+        warn_of_single_rows(data)
         return self
 
     @property

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from corral.array_types import Bools, Floats, Integers
 from corral.estimators.encoding import with_names_of_levels
 from corral.estimators.html import html_lines, html_table
-from corral.estimators.validation import feature_names
+from corral.estimators.validation import feature_names, import_pandas
 from corral.markers.comparison import Comparison, background_sizes
 from corral.markers.contrast import Contrast
 from corral.sentences.classes import (
@@ -269,7 +269,7 @@ class Description:
         shares of rows that lack one, and `often_missing` tells whether the class differs by more than chance
         and not negligibly.
         """
-        import pandas as pd
+        pd = import_pandas()
 
         d = len(self.feature_names)
         named = {name: values for name, values in self._columns().items() if values is not None}

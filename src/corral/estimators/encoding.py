@@ -1,14 +1,15 @@
 """Columns of tables as numbers: this is where it is decided what a column holds.
 
 Measurements stay numbers, and NaN stands for a missing value. Categories, here called levels, become their
-positions among those seen in `fit`. Frames of every library that narwhals supports are read by their types.
+positions among those seen in `fit`. A column of dates becomes several variables; all others are one. Frames
+of every library that narwhals supports are read by their types.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral.array_types import Bools, Floats, Integers
+from corral.data.date_variables import WEEKDAYS, DateColumn, is_date, part_of_dates
 from corral.sentences.numbers import begun, listed
 
 # Up to here, integers that differ are different floats.
@@ -42,7 +44,7 @@ class Column:
     """One column of a table."""
 
     name: str  # "x3" if it has none
-    kind: str  # "number", "levels" or "ordered"
+    kind: str  # "number", "levels", "ordered" or, before it becomes variables, "dates"
     cells: NDArray[Any]  # (n_rows,) numbers, or objects of which some may be missing
     levels: list[Any] | None = None  # in order, if its type lists them; else they are those that it holds
 
@@ -57,6 +59,12 @@ class Column:
             if not is_gap(value):
                 values.append(value.item() if isinstance(value, np.generic) else value)
         return np.fromiter(map(positions.__getitem__, cells), np.int64, len(cells)), values
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it holds text alone, of which its type does not list the categories."""
+        values = self.factorized[1] if self.kind == "levels" and self.levels is None else []
+        return bool(values) and all(isinstance(value, str) for value in values)
 
     @property
     def counts(self) -> Integers:
@@ -114,9 +122,14 @@ class Encoding:
     # positions of columns of numbers that had no value in `fit`, whatever type they had. Values of any type
     # that samples hold there are unknown, as categories are that no training row has.
     empty: frozenset[int] = frozenset()
+    # columns of dates, in order; the variables of one follow each other. All other columns are one variable.
+    dates: Sequence[DateColumn] = field(default_factory=list)
 
     def validate(self) -> None:
         """Refuse levels that are not different texts or numbers, or not those of as many columns."""
+        positions = [column.position for column in self.dates]
+        if positions != sorted(set(positions)) or positions[-1:] > [self.n_columns - 1]:
+            raise ValueError("the columns of dates are not those of the table")
         d = len(self.levels)
         if self.ordered.shape != (d,) or any(
             j not in range(d) or self.levels[j] is not None for j in self.empty
@@ -128,6 +141,31 @@ class Encoding:
                 raise ValueError("levels are not different texts or numbers")
 
     @property
+    def n_columns(self) -> int:
+        """Number of columns of the table, of which those of dates may be several variables."""
+        return len(self.levels) - sum(len(column.parts) - 1 for column in self.dates)
+
+    def column_positions(self) -> Integers:
+        """(n_features,) the position of the column in the table that each variable is made of."""
+        sizes = np.ones(self.n_columns, dtype=np.int64)
+        for column in self.dates:
+            sizes[column.position] = len(column.parts)
+        return np.repeat(np.arange(self.n_columns), sizes)
+
+    def variable_names(self, columns: Sequence[str]) -> list[str]:
+        """Names of the variables of columns that are called so."""
+        names = [[name] for name in columns]
+        for column in self.dates:
+            names[column.position] = column.names(columns[column.position])
+        return [name for each in names for name in each]
+
+    def column_levels(self) -> list[list[Any] | None]:
+        """For each column of the table its levels, or None for numbers and dates."""
+        first = np.searchsorted(self.column_positions(), np.arange(self.n_columns))
+        positions = {column.position for column in self.dates}
+        return [None if j in positions else self.levels[k] for j, k in enumerate(first.tolist())]
+
+    @property
     def counts(self) -> Integers | None:
         """(n_features,) numbers of levels, 0 for measurements; None if there are no levels."""
         each = [0 if levels is None else max(len(levels), 1) for levels in self.names_of_levels()]
@@ -136,7 +174,8 @@ class Encoding:
     @property
     def ignored(self) -> frozenset[int]:
         """Positions of columns without any value in `fit`, of numbers or of levels."""
-        return self.empty | {j for j, levels in enumerate(self.levels) if levels == []}
+        variables = self.empty | {j for j, levels in enumerate(self.levels) if levels == []}
+        return frozenset(self.column_positions()[sorted(variables)].tolist())
 
     def names_of_levels(self) -> list[list[Any] | None]:
         """For each column its levels, or None for measurements and what counts as such."""
@@ -153,20 +192,29 @@ class Encoding:
         return cls([None] * d, np.zeros(d, dtype=np.bool_))
 
     @classmethod
-    def learn(cls, columns: Sequence[Column]) -> Encoding:
-        """Learn the levels of the columns that have some."""
-        levels = [None if column.kind == "number" else column.learnt_levels() for column in columns]
-        return cls(levels, np.array([column.kind == "ordered" for column in columns], dtype=np.bool_))
+    def learn(cls, columns: Sequence[Column], named: Collection[int] = ()) -> Encoding:
+        """Learn which columns hold dates, unless they are `named`, and the levels of those that have some."""
+        dates = [
+            found
+            for j, column in enumerate(columns)
+            if j not in named and (column.kind == "dates" or column.is_text)
+            if (found := DateColumn.learn(j, column.cells.tolist())) is not None
+        ]
+        variables, _ = with_dates(columns, dates)
+        levels = [None if column.kind == "number" else column.learnt_levels() for column in variables]
+        ordered = np.array([column.kind == "ordered" for column in variables], dtype=np.bool_)
+        return cls(levels, ordered, dates=dates)
 
     def extended(self, columns: Sequence[Column]) -> Encoding:
         """Add the levels of further rows, in the order that all rows together would give them."""
         joint, ordered = list(self.levels), self.ordered.copy()
-        for j, (column, known) in enumerate(zip(columns, self.levels, strict=True)):
+        variables, _ = with_dates(columns, self.dates)
+        for j, (column, known) in enumerate(zip(variables, self.levels, strict=True)):
             if known is not None:
                 joint[j] = _joint_levels(known, column, ordered[j])
             elif j in self.empty and column.kind != "number":  # as if all rows came at once
                 joint[j], ordered[j] = column.learnt_levels(), column.kind == "ordered"
-        return Encoding(joint, ordered)
+        return Encoding(joint, ordered, dates=self.dates)
 
     def recoded(self, X: Floats, other: Encoding) -> Floats:
         """Turn numbers by this encoding into those by another one, which has all its levels."""
@@ -180,10 +228,10 @@ class Encoding:
         return X
 
     def encode(self, columns: Sequence[Column]) -> tuple[Floats, Unknown]:
-        """Numbers (n_rows, n_features), and which values are levels that no training row has."""
-        X = np.empty((len(columns[0].cells), len(columns)))
-        unknown: Unknown = {}
-        for j, (column, levels) in enumerate(zip(columns, self.levels, strict=True)):
+        """Numbers (n_rows, n_features), and which values are no dates, or levels that no training row has."""
+        variables, unknown = with_dates(columns, self.dates)
+        X = np.empty((len(columns[0].cells), len(variables)))
+        for j, (column, levels) in enumerate(zip(variables, self.levels, strict=True)):
             if levels is None and j not in self.empty:
                 X[:, j], strange = column.numbers(), Counter[str]()
             else:
@@ -191,6 +239,34 @@ class Encoding:
             if strange:
                 unknown[column.name] = strange
         return X, unknown
+
+
+def with_dates(columns: Sequence[Column], dates: Sequence[DateColumn]) -> tuple[list[Column], Unknown]:
+    """Columns with the variables of `dates` in place of their columns, and values there that are no dates.
+
+    Other columns of dates become text.
+    """
+    variables = [[_dates_as_text(column)] for column in columns]
+    unknown: Unknown = {}
+    for each in dates:
+        column = columns[each.position]
+        times, strange = each.times(column.name, column.cells.tolist())
+        values = [part_of_dates(part, times) for part in each.parts]
+        variables[each.position] = [
+            Column(name, "number", cells) if part != "weekday" else Column(name, "levels", cells, WEEKDAYS)
+            for name, part, cells in zip(each.names(column.name), each.parts, values, strict=True)
+        ]
+        if strange:
+            unknown[column.name] = strange
+    return [variable for each in variables for variable in each], unknown
+
+
+def _dates_as_text(column: Column) -> Column:
+    """A column of dates as text, such as the name of a category; any other as it is."""
+    if column.kind != "dates":
+        return column
+    texts = [None if is_gap(value) else str(value) for value in column.cells.tolist()]
+    return replace(column, kind="levels", cells=as_objects(texts))
 
 
 def with_names_of_levels(X: Floats, levels: Sequence[list[Any] | None]) -> NDArray[Any]:
@@ -261,13 +337,15 @@ def columns_of(X: Any, ignored: Collection[int] = ()) -> list[Column]:
 
 def _of_series(series: nw.Series[Any], is_ignored: bool) -> Column:
     name, kind = str(series.name), kind_of(series)
-    if is_ignored or (kind == "other" and series.is_null().all()):
+    if is_ignored or (kind in ("dates", "other") and series.is_null().all()):
         return _of_anything(name, series.to_list())
     match kind:
         case "objects":
             return _of_cells(name, as_objects(series.to_list()))
         case "number":
             return Column(name, kind, series.to_numpy())
+        case "dates":
+            return Column(name, kind, as_objects(series.to_list()))
         case "levels" | "ordered":
             return Column(name, kind, as_objects(series.to_list()), _listed_levels(series))
     raise ValueError(f"Column {name!r} holds values of type {_dtype(series)}; give numbers or text instead.")
@@ -285,23 +363,28 @@ def _of_cells(name: str, cells: NDArray[Any]) -> Column:
     values = cells.tolist()
     types = set(map(type, values))
     if not all(issubclass(each, _TAKEN) for each in types):
-        strange = [value for value in values if not (isinstance(value, _TAKEN) or is_gap(value))]
+        strange = [i for i, value in enumerate(values) if not (isinstance(value, _TAKEN) or is_gap(value))]
+        if strange and all(is_date(value) or is_gap(value) for value in values):
+            return Column(name, "dates", cells)
         if strange:
+            value = values[strange[0]]
             raise TypeError(
-                f"Column {name!r} holds a {type(strange[0]).__name__}; an argument must be a string or a "
-                "number."
+                f"Column {name!r} holds a {type(value).__name__} in row {strange[0]}, {str(value)[:40]!r}; "
+                "an argument must be a string or a number, or a date: split the column, or leave it out."
             )
     is_number = not any(issubclass(each, _NO_NUMBERS) for each in types)
     return Column(name, "number" if is_number else "levels", cells)
 
 
 def kind_of(series: nw.Series[Any]) -> str:
-    """What the type of a column says: "number", "levels", "ordered", "objects" (look at them) or "other"."""
+    """What the type of a column says: "objects" (look at them), "other", or the kind of a `Column`."""
     native, dtype = _dtype(series), series.dtype
     if native == np.dtype(object) or isinstance(dtype, nw.Object):  # narwhals looks at the first 100 only
         return "objects"
     if dtype.is_numeric():
         return "number"
+    if isinstance(dtype, nw.Datetime | nw.Date):
+        return "dates"
     if getattr(native, "ordered", False) is True:
         return "ordered"
     return "levels" if isinstance(dtype, nw.Boolean | nw.String | nw.Categorical | nw.Enum) else "other"
@@ -350,7 +433,9 @@ def is_gap(value: Any) -> bool:
 def marked_columns(columns: Sequence[Column], categorical: Any) -> list[Column]:
     """Columns of which the user has said which hold levels."""
     if categorical is None:
-        return [replace(column, kind="number", levels=None) for column in columns]
+        return [
+            replace(each, kind="number", levels=None) if each.kind != "dates" else each for each in columns
+        ]
     named = positions_of(categorical, [column.name for column in columns])
     marked = list(columns)
     for j, column in enumerate(columns):
@@ -358,6 +443,8 @@ def marked_columns(columns: Sequence[Column], categorical: Any) -> list[Column]:
             _refuse_few_texts(column)
         elif column.kind == "number":
             marked[j] = replace(column, kind="levels")
+        elif column.kind == "dates":
+            marked[j] = _dates_as_text(column)
     return marked
 
 
@@ -412,7 +499,7 @@ def refuse_infinite(name: str, numbers: Floats) -> None:
     """Refuse a column of some name that holds an infinite value."""
     sentence = infinite_value(name, numbers, range(len(numbers)))
     if sentence:
-        raise ValueError(f"{begun(sentence)}.")
+        raise ValueError(f"{begun(sentence)}: put a number in its place, or NaN for a missing value.")
 
 
 def infinite_value(name: str, numbers: Floats, rows: Sequence[Any]) -> str:
@@ -472,7 +559,7 @@ def _integers_among(values: list[Any]) -> NDArray[np.object_]:
 
 
 def unknown_sentence(unknown: Unknown) -> str:
-    """Say how many values are levels that training did not have."""
+    """Say how many values are no dates, or levels that training did not have."""
     n = sum(counts.total() for counts in unknown.values())
     of_columns = [
         f"{counts.total()} of {name!r} (such as {next(iter(counts))[:40]!r})"

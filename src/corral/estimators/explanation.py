@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from corral.array_types import Bools, Floats, Integers
 from corral.estimators.encoding import is_gap
 from corral.estimators.html import html_lines, html_table
+from corral.estimators.validation import import_pandas
 from corral.sentences.numbers import counted
 from corral.sentences.rows import (
     label_of_row,
@@ -179,6 +180,26 @@ class Explanation:
         """Give training rows other positions: where each row of the X given to fit is in a larger table."""
         return replace(self, rows=np.where(self.rows >= 0, positions[self.rows], -1))
 
+    def aligned(self, names: list[str]) -> Explanation:
+        """Arrange variables in the order of `names`: a fit to fewer rows may have fewer variables of a date.
+
+        A variable that is lacking has no value and no evidence. The evidence of one that is not named is
+        added to the base.
+        """
+        if names == self.feature_names:
+            return self
+        position = {name: j for j, name in enumerate(self.feature_names)}
+        order = np.array([position.get(name, -1) for name in names])
+        numbers = ("evidence", "evidence_error", "conditional", "unlikeness")
+        fills: dict[str, Any] = dict.fromkeys(numbers, 0.0) | {"nearest_range": np.nan}
+        fills["values"] = None if self.values.dtype == object else np.nan
+        fills |= {} if self.bandwidths is None else {"bandwidths": np.inf}
+        arrays = {
+            name: np.where(order < 0, fill, getattr(self, name)[..., order]) for name, fill in fills.items()
+        }
+        base = self.log_odds - arrays["evidence"].sum(axis=1)
+        return replace(self, feature_names=names, base=base, **arrays)
+
     def caution(self, sample: int) -> str:
         """Say if the label rests on one training row or group, as few labels in the table do.
 
@@ -313,7 +334,7 @@ class Explanation:
 
     def to_frame(self) -> pd.DataFrame:
         """One line per sample and variable (needs pandas)."""
-        import pandas as pd
+        pd = import_pandas()
 
         n, d = self.values.shape
         columns = {
@@ -332,7 +353,7 @@ class Explanation:
 
     def support_to_frame(self) -> pd.DataFrame:
         """One line per sample and supporting training row (needs pandas)."""
-        import pandas as pd
+        pd = import_pandas()
 
         at = np.nonzero(self.rows >= 0)
         names = {} if self.row_names is None else {"name": self.row_names[at]}

@@ -235,7 +235,7 @@ class RodeoDensity(DensityMixin, TableEstimator):
         drawn, which = np.unique(chosen, return_inverse=True)
         random.shuffle(which)
         (h,) = leave_one_out_bandwidths([rows], [drawn], self.density_.settings, self._computation())
-        noise = random.standard_normal((n, self.n_features_in_))
+        noise = random.standard_normal((n, len(self.encoding_.levels)))
         centers = rows.take(drawn)[which]
         return self.density_.scale.restore(draw_kernels(rows, centers, h[which], noise, random))
 

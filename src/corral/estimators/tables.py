@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -9,9 +10,12 @@ from typing import Any, NamedTuple
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
 from corral.array_types import Floats
+from corral.data.date_variables import DateColumn
+from corral.data.written_numbers import written_numbers
 from corral.estimators.encoding import (
     MOST_SHOWN,
     Column,
@@ -29,6 +33,20 @@ from corral.estimators.encoding import (
 )
 from corral.estimators.validation import warn_user
 from corral.sentences.numbers import begun, listed
+from corral.sentences.tables import dates_as_variables, no_dates, numbers_as_text
+
+
+class ColumnKindWarning(UserWarning):
+    """A column is taken for something else than it may seem to be.
+
+    Columns of dates become variables: days, month, weekday and hour, those that vary. Numbers that are stored
+    as text, such as "20.07%", are categories. `categorical_features` names columns whose values are
+    categories, whatever they look like.
+
+    See Also
+    --------
+    corral.CorralClassifier : Gives it in `fit`.
+    """
 
 
 class UnknownLevelsWarning(UserWarning):
@@ -96,12 +114,17 @@ def read_table(
     else:
         X, labels = _validate_columns(estimator, X, y, reset=reset)
         columns = columns_of(X, () if learnt is None or extend else learnt.ignored)
-        names = [column.name for column in columns]
         if learnt is None:
-            encoding = Encoding.learn(marked_columns(columns, categorical))
+            columns = marked_columns(columns, categorical)
+            encoding = Encoding.learn(columns, of_levels)
+            _warn_of_kinds(columns, encoding.dates, of_levels)
         else:
             encoding = learnt.extended(columns) if extend else learnt
         rows, unknown = encoding.encode(columns)
+        names = encoding.variable_names([column.name for column in columns])
+        if learnt is None:
+            for name, strange in unknown.items():  # of dates: categories are all known
+                warn_user(f"{begun(no_dates(name, next(iter(strange))))}.", UserWarning)
     if reset or extend:
         empty = np.flatnonzero(np.isnan(rows).all(axis=0)).tolist()
         if reset and empty:
@@ -110,6 +133,28 @@ def read_table(
         is_empty = frozenset(j for j in empty if j in candidates and encoding.levels[j] is None)
         estimator.encoding_ = replace(encoding, empty=is_empty)
     return Table(rows, labels, unknown)
+
+
+def _warn_of_kinds(columns: Sequence[Column], dates: Sequence[DateColumn], named: Sequence[int]) -> None:
+    """Warn of columns of dates, and of text that is numbers, unless they are named as categories."""
+    for each in dates:
+        remedy = "name it in categorical_features to make categories of them"
+        sentence = dates_as_variables(columns[each.position].name, each.parts, each.assumed_order, remedy)
+        warn_user(f"{begun(sentence)}.", ColumnKindWarning)
+    positions = {each.position for each in dates}
+    for j, column in enumerate(columns):
+        if j in named or j in positions or not column.is_text:
+            continue
+        texts = column.factorized[1]
+        written = written_numbers(texts)
+        if written is not None:
+            row = int((column.factorized[0] == texts.index(written.example)).argmax())
+            sentence = numbers_as_text(column.name, written.example, row, written.beside)
+            warn_user(
+                f"{begun(sentence)}: each counts as a category of its own. Make numbers of them, or name the "
+                "column in categorical_features.",
+                ColumnKindWarning,
+            )
 
 
 def _tell_of_empty_columns(empty: list[str], n_columns: int) -> None:
@@ -153,6 +198,7 @@ def _checked(
 
     If it `learns`, integers that differ must be different floats but in columns `of_levels`.
     """
+    _refuse_no_table(X)
     names = names_of(X, 0)
     if len(set(names)) < len(names):
         twice = next(name for k, name in enumerate(names) if name in names[:k])
@@ -184,6 +230,20 @@ def _name_variables(estimator: Any, X: Any, names: list[str]) -> None:
         return
     if names != [str(j) for j in range(len(names))]:
         estimator.variable_names_ = names
+
+
+def _refuse_no_table(X: Any) -> None:
+    """Refuse a single column or row of a frame, and sparse arrays."""
+    if nw.dependencies.is_into_series(X):
+        raise ValueError(
+            "X must be a table, got a Series: give X[['name']] for a table of one column, or X.iloc[[0]] for "
+            "one of one row."
+        )
+    if issparse(X):
+        raise TypeError(
+            "X is sparse, and a dense table is needed: give columns of text as they are, since they need no "
+            "one-hot encoding, or X.toarray()."
+        )
 
 
 def _validate(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Floats, NDArray[Any]]:
@@ -256,6 +316,8 @@ def _unmasked(X: Any) -> Any:
         return X.astype({name: dtype.subtype for name, dtype in types.items()}) if types else X
     if isinstance(X, np.ma.MaskedArray):
         return np.ma.filled(X.astype(np.float64 if X.dtype.kind in "fiub" else object), np.nan)
+    if isinstance(X, np.ndarray) and X.dtype.kind == "M":
+        return X.astype("datetime64[us]").astype(object)
     if isinstance(X, np.ndarray) and X.dtype.kind == "O":
         return np.where(are_gaps(X.ravel()).reshape(X.shape), np.nan, X)
     return X
@@ -271,4 +333,4 @@ def _is_plain(X: Any) -> bool:
     if not isinstance(X, np.ndarray) or X.dtype.kind != "O" or X.ndim != 2:
         return True
     types = set(map(type, X.ravel().tolist()))
-    return not any(issubclass(each, str | bool | np.bool_) for each in types)
+    return not any(issubclass(each, str | bool | np.bool_ | datetime.date) for each in types)

@@ -34,6 +34,15 @@ def warn_user(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+def import_pandas() -> Any:
+    """Return pandas, which frames need; say how to install it where it is missing."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError('Frames need pandas: pip install "corral[cli]".') from error
+    return pd
+
+
 @contextmanager
 def unchanged_by_errors(estimator: object) -> Iterator[None]:
     """Undo what a call that fails has changed: it may be refused after the columns have been counted."""
@@ -109,12 +118,13 @@ def feature_names(estimator: Any) -> list[str]:
     """Names of the variables a fitted estimator has seen, or x0, x1, ... if they had none.
 
     `variable_names_` are names of columns that are not text and, of the last step of a pipeline, those of the
-    steps before it.
+    steps before it. A column of dates may be several variables.
     """
-    for attribute in ("variable_names_", "feature_names_in_"):
-        if hasattr(estimator, attribute):
-            return [str(name) for name in getattr(estimator, attribute)]
-    return [f"x{j}" for j in range(estimator.n_features_in_)]
+    columns = [f"x{j}" for j in range(estimator.n_features_in_)]
+    for attribute in ("feature_names_in_", "variable_names_"):
+        columns = [str(name) for name in getattr(estimator, attribute, columns)]
+    encoding = getattr(estimator, "encoding_", None)
+    return columns if encoding is None else encoding.variable_names(columns)
 
 
 def take_names_from(fitted: Any, estimator: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from corral.array_types import Floats
-from corral.data.dataset import TrainingRows
+from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.near_duplicates import NearDuplicates, near_duplicates
 from corral.estimators.validation import warn_user
 from corral.model import LocalModel
@@ -109,6 +109,16 @@ def warn_of_undescribed(labels: list[Any]) -> None:
             f"no variable was found to mark the classes {labels}: they may have too few rows, or differ from "
             "others in several variables together only.",
             EmptySelectionWarning,
+        )
+
+
+def warn_of_single_rows(data: LabelledRows) -> None:
+    """Warn where no class has a second row: without it nothing can be left out to judge by."""
+    if np.bincount(data.codes).max() == 1:
+        warn_user(
+            "each class has one row, so that nothing can be left out: probabilities, typicality and scores "
+            "mean nothing. Collect more rows.",
+            UserWarning,
         )
 
 

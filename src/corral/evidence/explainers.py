@@ -81,11 +81,13 @@ class Explainer(ABC):
         estimates = Estimates(*np.empty((2, samples.size, len(coalitions.members))))
         marginals = self._marginals(a, coalitions)
 
-        def estimate(block: slice) -> None:
+        def estimate(block: Integers) -> None:
             estimates.log_density[block], estimates.likeness[block], _ = marginals(samples[block])
 
         step = int(np.clip(_MOST_TERMS // max(self.sizes(a)), 1, BLOCK))
-        blocks = (slice(first, first + step) for first in range(0, samples.size, step))
+        # Samples that miss the same variables follow each other: densities keep what these have in common.
+        order = np.lexsort(np.isnan(self.X[samples]).T)
+        blocks = (order[first : first + step] for first in range(0, samples.size, step))
         list(on_threads((partial(estimate, block) for block in blocks), self.computation.n_jobs))
         return estimates
 
@@ -284,3 +286,9 @@ def explainer_of(
         return PoolExplainer(model, X, computation, estimates, examples)
     has_bandwidths = estimates is not None and estimates.bandwidths is not None
     return RodeoExplainer(model, X, computation, estimates if has_bandwidths else None, examples)
+
+
+def factors_per_row(model: LocalModel) -> int:
+    """How many factors of kernels the explanation of one row takes, of all densities of all classes."""
+    explainer = explainer_of(model, np.empty((0, model.n_features)), Computation())
+    return sum(sum(explainer.sizes(a)) for a in range(model.labels.size))

@@ -33,6 +33,16 @@ def check_replaceable(path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
+def check_writable(path: str | os.PathLike[str]) -> Path:
+    """Refuse to write where no file can be made, before any work that could then not be kept."""
+    target = _target(check_replaceable(path))
+    with naming(path):
+        probe = target.with_name(f"{_TEMPORARY}{secrets.token_hex(8)}")
+        os.close(os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        probe.unlink()
+    return Path(path)
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a new file to write to, which replaces `path` at the end of the block.

@@ -25,7 +25,7 @@ from corral.files.estimators import KINDS, pack_estimator, restore_estimator
 from corral.files.values import Writer, digest
 
 # Raised with every change of what a file holds; files of another format are refused.
-FORMAT = 5
+FORMAT = 6
 
 
 def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:

@@ -48,7 +48,7 @@ from corral.array_types import Floats, Integers
 from corral.estimators.encoding import names_of, refuse_infinite
 from corral.estimators.rodeo_classifier import RodeoClassifier
 from corral.estimators.tables import refuse_gaps
-from corral.estimators.validation import check_choice, check_integer, check_number
+from corral.estimators.validation import check_choice, check_integer, check_number, import_pandas
 from corral.planning.power_law import LEVEL
 from corral.sentences.numbers import counted, number_text
 
@@ -184,7 +184,7 @@ class SampleSizes:
         Columns N, epsilon and accuracy; and size, r, A and B, each with one column per class:
         ``history["size"]`` is a table of its own.
         """
-        import pandas as pd
+        pd = import_pandas()
 
         whole: dict[tuple[str, Any], Any] = {
             ("N", ""): [int(step.sizes.sum()) for step in self.steps],

@@ -17,7 +17,7 @@ from corral.array_types import Floats, Integers
 from corral.estimators.corral_classifier import CorralClassifier
 from corral.estimators.html import html_lines, html_table
 from corral.estimators.priors import are_empirical
-from corral.estimators.validation import check_number
+from corral.estimators.validation import check_number, import_pandas
 from corral.parallel import Computation
 from corral.planning.bound import in_rows
 from corral.planning.pool_losses import Curve, learn_curve
@@ -189,7 +189,7 @@ class LearningCurve:
 
         Columns rows, accuracy and log_loss; and recall with one column per class, NaN without rows.
         """
-        import pandas as pd
+        pd = import_pandas()
 
         whole: dict[tuple[str, Any], Any] = {
             ("rows", ""): self.measured.rows,

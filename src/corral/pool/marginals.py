@@ -120,6 +120,8 @@ class NormalKernels:
         completed = complete(transform.precision, transform.centered(kept.rows))
         self._rows[:, :n_numeric] = mixture.shrinkage * completed
         self._term = np.maximum(np.arange(n_used) - n_numeric, -1)
+        # The missing variables that `_coordinates` was last called for, and what it returned.
+        self._last: tuple[bytes, tuple[Floats, Floats, Floats]] | None = None
 
     @cached_property
     def _complete(self) -> tuple[Floats, Floats, Floats]:
@@ -133,10 +135,13 @@ class NormalKernels:
         """See `residual_directions`, for samples that miss some variables, and (n_steps, n_rows) of rows."""
         if not missing.size:
             return self._complete
-        is_other = self._term >= 0
-        is_other[missing] = True
-        directions, log_norm = residual_directions(self._walk, self._G, is_other)
-        return directions, log_norm, directions @ self._rows.T
+        last, key = self._last, missing.tobytes()  # read once: threads may replace it
+        if last is None or last[0] != key:
+            is_other = self._term >= 0
+            is_other[missing] = True
+            directions, log_norm = residual_directions(self._walk, self._G, is_other)
+            self._last = last = key, (directions, log_norm, directions @ self._rows.T)
+        return last[1]
 
     def log_densities(self, x: Floats, start: Floats, T: Floats) -> Floats:
         """Log densities (n_samples, n_sets) of samples (n_samples, n_variables), NaN for missing values.

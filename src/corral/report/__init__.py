@@ -115,7 +115,8 @@ def write_report(
         What the data are called, for instance a file name.
     max_samples : int, default=2000
         How many rows can be browsed at most. Of more, wrong ones are taken first, then the same number from
-        each class as far as there are so many. Of wide tables it may be fewer, since a page stays below 1 MB.
+        each class as far as there are so many. Of wide tables it may be fewer, since a page stays below 1 MB;
+        so it may with many training rows, of which at least 200 rows are explained in a short time.
     random_state : int, RandomState or None, default=0
         Draws these rows.
 

@@ -284,8 +284,9 @@ def _rows(
     called = [f"{shown.word} {name}" for name in shown.names]
     rows: list[dict[str, Any]] = [{} for _ in called]
     for number, judge in enumerate(shown.judges):
-        names = [called[i] for i in judge.shown]
-        for i, explained in zip(judge.shown, _explained(judge, names, variables, description), strict=True):
+        of_judge = [called[i] for i in judge.shown]
+        all_explained = _explained(judge, of_judge, feature_names(estimator), variables, description)
+        for i, explained in zip(judge.shown, all_explained, strict=True):
             rows[i] = explained | {"judge": number}
     for i, explained in enumerate(rows):
         label, rival = ranked[i, :2].tolist()
@@ -315,9 +316,16 @@ def _rows(
 
 
 def _explained(
-    judge: Judge, called: Sequence[str], variables: Integers, description: Description | None
+    judge: Judge,
+    called: Sequence[str],
+    names: list[str],
+    variables: Integers,
+    description: Description | None,
 ) -> Iterator[dict[str, Any]]:
-    """Values of rows and, if the classifier explains them, how typical they are and the evidence."""
+    """Values of rows and, if the classifier explains them, how typical they are and the evidence.
+
+    `variables` are positions among the `names` of all variables on the page.
+    """
     if judge.evaluated is None:
         for values in np.asarray(judge.X, dtype=np.float64)[:, variables]:
             yield {"values": _digits(values)}
@@ -325,7 +333,7 @@ def _explained(
     assessed, explanation = judge.evaluated.assessment(), judge.evaluated.explanation()
     nearest = assessed.scores.argmax(axis=1)
     if judge.learnt_from is not None:
-        explanation = explanation.renumbered(judge.learnt_from)
+        explanation = explanation.renumbered(judge.learnt_from).aligned(names)
     labels = np.searchsorted(judge.estimator.classes_, explanation.label)
     rivals = np.searchsorted(judge.estimator.classes_, explanation.rival)
     odds = np.clip(np.stack([explanation.base, explanation.log_odds]), -1e6, 1e6)  # JSON has no infinity

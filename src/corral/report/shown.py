@@ -15,6 +15,12 @@ from corral.estimators.pipelines import last_step, rows_of_last_step
 from corral.estimators.tables import UnknownLevelsWarning
 from corral.estimators.validation import check_known_labels
 from corral.evaluation.held_out import HeldOut, take_rows
+from corral.evidence.explainers import factors_per_row
+
+# Factors of kernels in all explanations of a page: about 12 seconds of one core. Of models that take more,
+# fewer rows are browsed, but no fewer than this.
+_MOST_FACTORS = 1_200_000_000
+_FEWEST_ROWS = 200
 
 
 class Judged(NamedTuple):
@@ -73,7 +79,8 @@ def choose_rows(
         positions = held_out.positions
     codes = np.full(len(rows), -1) if truth is None else np.searchsorted(last.classes_, truth)
     known = judged.predictions.proba if judged is not None and judged.on_page else None
-    chosen = _draw(codes[positions], known, np.argsort(positions), random)[:max_rows]
+    most = affordable_rows(last, max_rows)
+    chosen = _draw(codes[positions], known, np.argsort(positions), random)[:most]
     order = positions[chosen]
     if held_out is not None and held_out.parts:
         judges = _judges_of_parts(X, held_out, order)
@@ -92,6 +99,14 @@ def choose_rows(
         codes[order],
         positions.size,
     )
+
+
+def affordable_rows(estimator: Any, max_rows: int) -> int:
+    """How many rows a page can explain in a short time, at most `max_rows`."""
+    if isinstance(estimator, LSPClassifier):  # which explains nothing
+        return max_rows
+    affordable = _MOST_FACTORS // max(factors_per_row(estimator.model_), 1)
+    return min(max_rows, max(affordable, _FEWEST_ROWS))
 
 
 def _judged(

@@ -12,6 +12,7 @@ import numpy as np
 from corral.checking.labels import small_classes
 from corral.estimators.description import Description
 from corral.estimators.evaluated_rows import novelty_sentences
+from corral.estimators.validation import feature_names
 from corral.evaluation.advice import advice_on_labels
 from corral.evaluation.held_out import EQUAL_TO_NONE, HeldOut
 from corral.evaluation.intervals import rows_to_halve_interval
@@ -58,7 +59,7 @@ def page_words(
                 type(estimator).__name__,
                 estimator.classes_.size,
                 estimator.class_count_.sum(),
-                estimator.n_features_in_,
+                len(feature_names(estimator)),
                 steps_before,
                 source,
             ),
@@ -81,7 +82,7 @@ def page_words(
         "judged": judged,
         "sample_sizes": _sample_sizes(sample_sizes),
         "curve": _curve(sample_sizes, judged) if isinstance(sample_sizes, LearningCurve) else None,
-        "n_variables": estimator.n_features_in_,
+        "n_variables": len(feature_names(estimator)),
         "n_wrong": 0 if predictions is None else int((predictions.labels != predictions.truth).sum()),
         "which": predictions.claim if predictions is not None and predictions.parts else "given",
         "parameters": _parameters(estimator),

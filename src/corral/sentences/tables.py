@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from corral.sentences.numbers import counted, different_texts
 
@@ -22,6 +23,32 @@ def copied_rows(n_copies: int, n_rows: int) -> str:
     """Say how many rows are copies, and what follows."""
     verb = "is a copy of another" if n_copies == 1 else "are copies of others"
     return f"{n_copies} of {n_rows} rows {verb}; a row and its copies are left out together."
+
+
+def numbers_as_text(name: str, example: str, row: Any, beside: Sequence[str]) -> str:
+    """Say that a column holds numbers as text, and what stands `beside` them, if anything."""
+    if not beside:
+        return f"column {name!r} holds numbers as text, such as {example[:40]!r} in row {row}"
+    return (
+        f"column {name!r} holds numbers with {' and '.join(beside)}, such as {example[:40]!r} in row {row}, "
+        "which makes text of them"
+    )
+
+
+def dates_as_variables(name: str, parts: Sequence[str], order: str, remedy: str) -> str:
+    """Say which variables a column of dates becomes, and what to do if its dates are rather names.
+
+    `order` says how dates were read, as in "month day year", where they may be read otherwise.
+    """
+    variables = " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
+    are = "is its variable" if len(parts) == 1 else "are its variables"
+    read = f", read as {order}" if order else ""
+    return f"column {name!r} holds dates{read}: {variables} {are}; {remedy}"
+
+
+def no_dates(name: str, example: str) -> str:
+    """Say that a column of dates holds other texts as well."""
+    return f"column {name!r} holds texts that are no dates, such as {example[:40]!r}, which count as missing"
 
 
 def groups_of_rows(n_groups: int | None) -> str:

@@ -1,0 +1,49 @@
+"""Columns of dates."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from corral.checking.findings import Finding
+from corral.data.dates import Dates, parse_dates
+from corral.sentences.numbers import MOST_LISTED, counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def dated_columns(variables: pd.DataFrame, categorical: Collection[str]) -> dict[str, Dates]:
+    """The dates of columns that hold dates, as text or as such."""
+    columns = (name for name in variables.columns if name not in categorical)
+    candidates = (name for name in columns if _may_hold_dates(variables[name]))
+    parsed = {name: parse_dates(variables[name]) for name in candidates}
+    return {name: dates for name, dates in parsed.items() if dates is not None}
+
+
+def _may_hold_dates(column: pd.Series[Any]) -> bool:
+    cells = column.cat.categories if hasattr(column.dtype, "categories") else column
+    return cells.dtype.kind not in "biufcm"
+
+
+def found_dates(variables: pd.DataFrame, columns: Mapping[str, Dates]) -> Iterator[Finding]:
+    """Columns of dates; whether day and month may be confused, and texts that are no dates."""
+    for name, dates in columns.items():
+        column = variables[name]
+        row = column.index[~(column.isna().to_numpy() | dates.unreadable)][0]
+        found = f"column {name!r} holds dates, such as '{str(column[row]).strip()}' in row {row}"
+        if dates.form.ambiguous:
+            found += ", where either number may be the month"
+        wrong = column[dates.unreadable]
+        if len(wrong):
+            found += (
+                f", but no date in {counted(len(wrong), 'row')}, such as {str(wrong.iloc[0])[:40]!r} in row "
+                f"{wrong.index[0]}"
+            )
+        yield Finding(
+            "dates",
+            found,
+            "a fit makes days, month, weekday and hour of it; leave it out if new rows have later dates",
+            (name,),
+            tuple(wrong.index[:MOST_LISTED]),
+        )

@@ -1,0 +1,101 @@
+"""Columns that are functions of another column, so that they repeat what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.stats import rankdata
+
+from corral.array_types import Floats, Integers
+from corral.checking.findings import Finding
+from corral.data.subsample import random_rows
+from corral.sentences.numbers import MOST_LISTED, counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Values of the other column stand in so many rows on average: in fewer, columns agree by chance.
+_ROWS_PER_VALUE = 3
+# The logarithm of the odds against agreement by chance.
+_LEAST_ODDS = 20.0
+# Measurements are a function of each other if their ranks are correlated so highly: rounding blurs them.
+_RANK_CORRELATION = 0.99995
+_FEWEST_DIFFERENT = 20
+# Rows by which most pairs are ruled out, and columns that are compared.
+_ROWS_TRIED, _MOST_COLUMNS = 200, 300
+
+
+def functions(coded: pd.DataFrame, numeric: Collection[str]) -> Iterator[Finding]:
+    """Columns whose value follows from that of another one in every row."""
+    coded = coded.loc[:, (coded.nunique() > 1).to_numpy()].iloc[:, :_MOST_COLUMNS]
+    if coded.shape[1] < 2:
+        return
+    pairs = _monotone_pairs(coded[[name for name in coded.columns if name in numeric]])
+    there = {name for pair in pairs for name in pair}
+    pairs += [pair for pair in _determined_pairs(coded) if not there >= set(pair)]
+    if not pairs:
+        return
+    shown = [f"{one!r} from {other!r}" for one, other in pairs]
+    more = len(shown) - MOST_LISTED
+    rest = f", and so do {counted(more, 'more column')}" if more > 0 else ""
+    if more == 1:
+        rest = ", and so does 1 more column"
+    yield Finding(
+        "functions",
+        f"values of one column follow from another: {', '.join(shown[:MOST_LISTED])}{rest}",
+        "keep one of the two, since the other repeats it",
+        tuple(dict.fromkeys(one for one, _ in pairs)),
+    )
+
+
+def _determined_pairs(coded: pd.DataFrame) -> list[tuple[str, str]]:
+    """Columns that are functions of another one of fewer values than rows, each once."""
+    values = coded.to_numpy(np.float64)
+    codes = np.column_stack([np.unique(values[:, j], return_inverse=True)[1] for j in range(values.shape[1])])
+    n, sizes = len(codes), codes.max(axis=0, initial=0) + 1
+    sample = codes[random_rows(n, _ROWS_TRIED, np.random.default_rng(0))]
+    pairs = []
+    for one in range(codes.shape[1]):
+        # From the column of fewest values, since finer ones say the same.
+        for other in np.argsort(sizes, kind="stable"):
+            may_be = other != one and sizes[one] <= sizes[other] <= n / _ROWS_PER_VALUE
+            if may_be and _follows(sample, one, other) and _follows(codes, one, other):
+                is_twin = sizes[one] == sizes[other] and (coded.columns[other], coded.columns[one]) in pairs
+                if not is_twin and _odds(codes[:, one], codes[:, other]) > _LEAST_ODDS:
+                    pairs.append((str(coded.columns[one]), str(coded.columns[other])))
+                break
+    return pairs
+
+
+def _follows(codes: Integers, one: int, other: int) -> bool:
+    joint = codes[:, other] * (codes[:, one].max() + 1) + codes[:, one]
+    return np.unique(joint).size == np.unique(codes[:, other]).size
+
+
+def _odds(one: Integers, other: Integers) -> float:
+    """Logarithm of how unlikely it is that equal values of the other column have equal values by chance."""
+    shares = np.bincount(one) / one.size
+    n_repeats = one.size - np.unique(other).size
+    return float(-n_repeats * np.log((shares**2).sum()))
+
+
+def _monotone_pairs(columns: pd.DataFrame) -> list[tuple[str, str]]:
+    """Measurements that rise, or fall, strictly with another one, each once."""
+    names = [name for name in columns.columns if columns[name].nunique() >= _FEWEST_DIFFERENT]
+    if len(names) < 2:
+        return []
+    missing = columns[names].isna().to_numpy()
+    correlation = np.abs(np.corrcoef(_ranks(columns[names].to_numpy(np.float64)), rowvar=False))
+    pairs: dict[str, str] = {}
+    for i, j in np.argwhere(np.triu(correlation > _RANK_CORRELATION, 1)):
+        if names[j] not in pairs and (missing[:, i] == missing[:, j]).all():
+            pairs[names[j]] = names[i]
+    return list(pairs.items())
+
+
+def _ranks(values: Floats) -> Floats:
+    """Ranks of values, the mean rank where one is missing."""
+    ranks: Floats = rankdata(values, axis=0, nan_policy="omit")
+    return np.where(np.isnan(ranks), np.nanmean(ranks, axis=0), ranks)

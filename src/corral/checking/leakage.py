@@ -1,0 +1,225 @@
+"""Leakage: columns that give the label away, or name what rows belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from corral.array_types import Floats, Integers
+from corral.checking.findings import ENOUGH_ROWS, Finding
+from corral.checking.ids import is_called_id
+from corral.checking.quick_model import left_out_probabilities, ranked_columns
+from corral.data.subsample import random_rows
+from corral.sentences.numbers import listed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# A column gives the label away if it leaves so small a share of the errors of the most frequent class.
+_ERRORS_LEFT = 0.03
+_ROWS_TRIED = 5000
+
+# So does a column that leaves such a share, where one such column is as good as all variables together, if it
+# has one value in nearly all rows of a class and hardly any others, or if the variables leave most errors
+# without such columns. Honest variables, such as the petals of irises, do neither.
+_ERRORS_OF_SUSPECT = 0.15
+_OF_CLASS, _OF_OTHERS = 0.9, 0.05
+_ERRORS_OF_REST = 0.5
+
+# Values that stand in so many rows on average, and so many of which each class has, may name patients.
+_ROWS_OF_PATIENT = 2
+_PATIENTS_OF_CLASS = 3
+
+_ADVICE = "leave it out, unless it will be known before the label is"
+
+
+class SingleColumns(NamedTuple):
+    """How well each column alone gives rows their labels."""
+
+    accuracy: dict[str, float]
+    baseline: float  # share of the most frequent class
+    rows: Integers  # positions of the rows by which it was measured
+    codes: Integers  # (n,) their classes
+    has_groups: bool  # whether each row was labelled by rows of other groups
+
+    def errors_left(self, accuracy: float) -> float:
+        """Share of the errors of the most frequent class that are left."""
+        return (1.0 - accuracy) / (1.0 - self.baseline)
+
+
+def judge_columns(
+    coded: pd.DataFrame,
+    numeric: Collection[str],
+    labels: Integers,
+    rows: Integers,
+    groups: Integers | None,
+) -> SingleColumns | None:
+    """Predict the label by each column alone, of rows whose groups are held out; None if rows are too few.
+
+    Parameters
+    ----------
+    coded : columns of numbers, and of codes of texts, NaN where values are missing.
+    numeric : names of the columns of numbers.
+    labels : (n_rows,) numbers of the classes.
+    rows : positions of rows of which none is a duplicate: any column finds their twins.
+    groups : (n_rows,) numbers of groups, or None.
+    """
+    rows = rows[random_rows(rows.size, _ROWS_TRIED, np.random.default_rng(0))]
+    codes = np.unique(labels[rows], return_inverse=True)[1]
+    counts = np.bincount(codes)
+    if counts.size < 2 or rows.size < 2 * ENOUGH_ROWS:
+        return None
+    units = rows if groups is None else groups[rows]
+    accuracy = {
+        name: _accuracy_of_one(coded[name].to_numpy()[rows], codes, units, ordered=name in numeric)
+        for name in coded.columns
+    }
+    return SingleColumns(accuracy, counts.max() / rows.size, rows, codes, groups is not None)
+
+
+def leakage(coded: pd.DataFrame, numeric: Collection[str], alone: SingleColumns) -> Iterator[Finding]:
+    """Columns that predict the label nearly alone."""
+    held_out = ", each by rows of other groups" if alone.has_groups else ""
+    for name, accuracy in alone.accuracy.items():
+        if alone.errors_left(accuracy) > _ERRORS_LEFT:
+            continue
+        found = (
+            f"column {name!r} alone gives {accuracy:.1%} of the rows their label{held_out}, where the most "
+            f"frequent class gives {alone.baseline:.1%}"
+        )
+        x = coded[name].to_numpy()[alone.rows]
+        is_threshold = name in numeric and not is_called_id(name) and _in_order(x, alone.codes)
+        if is_threshold or not _may_name_groups(x, alone.codes):
+            yield Finding("leakage", found, _ADVICE, (name,))
+            continue
+        found += ", and each of its values stands in several rows of one class"
+        advice = "if it names patients or the like, name it as the group, otherwise leave it out"
+        yield Finding("names groups", found, advice, (name,))
+
+
+def relative_leakage(
+    coded: pd.DataFrame, alone: SingleColumns, probabilities: Floats, codes: Integers, rows: Integers
+) -> Iterator[Finding]:
+    """Columns that are alone as good as all variables of the table together, and suspicious.
+
+    Parameters
+    ----------
+    coded : the variables.
+    alone : how well each is alone.
+    probabilities, codes, rows : (n, n_classes) left-out probabilities of a model of all variables, classes
+        and positions of its rows.
+    """
+    hits = probabilities.argmax(axis=1) == codes
+    together = float(hits.mean())
+    error = float(hits.std() / np.sqrt(hits.size))
+    suspects = {
+        name: accuracy
+        for name, accuracy in alone.accuracy.items()
+        if name in coded.columns and alone.errors_left(accuracy) <= _ERRORS_OF_SUSPECT
+    }
+    if max(suspects.values(), default=0.0) < together - error:
+        return
+    rest = _accuracy_without(coded.iloc[rows], codes, suspects)
+    is_all = rest is not None and alone.errors_left(rest) >= _ERRORS_OF_REST
+    for name, accuracy in suspects.items():
+        if is_all or _marks_a_class(coded[name].to_numpy()[rows], codes):
+            without = "" if rest is None else f", and without {listed(list(suspects))} {rest:.1%}"
+            yield Finding(
+                "leakage",
+                f"column {name!r} alone gives {accuracy:.1%} of the rows their label, where all variables "
+                f"together give {together:.1%}{without}",
+                _ADVICE,
+                (name,),
+            )
+
+
+def _accuracy_without(coded: pd.DataFrame, codes: Integers, suspects: Mapping[str, float]) -> float | None:
+    """Accuracy of a quick model without the suspects; None if there is none of them, or nothing else."""
+    others = coded.drop(columns=list(suspects))
+    if not suspects or not others.shape[1]:
+        return None
+    return float((left_out_probabilities(ranked_columns(others), codes).argmax(axis=1) == codes).mean())
+
+
+def _marks_a_class(x: Floats, codes: Integers) -> bool:
+    """Whether nearly all rows of a class, and hardly any others, have one value or none at all."""
+    values, value = np.unique(x, return_inverse=True)
+    if values.size < ENOUGH_ROWS:
+        return False
+    counts = np.zeros((values.size, codes.max() + 1))
+    np.add.at(counts, (value, codes), 1.0)
+    totals = counts.sum(axis=0)
+    of_class = counts / np.maximum(totals, 1.0)
+    of_others = (counts.sum(axis=1, keepdims=True) - counts) / np.maximum(totals.sum() - totals, 1.0)
+    return bool(((of_class >= _OF_CLASS) & (of_others <= _OF_OTHERS)).any())
+
+
+def _in_order(x: Floats, codes: Integers) -> bool:
+    """Whether each class has a range of values of its own."""
+    present = np.isfinite(x)
+    sorted_codes = codes[present][np.argsort(x[present], kind="stable")]
+    return int((np.diff(sorted_codes) != 0).sum()) == np.unique(sorted_codes).size - 1
+
+
+def _may_name_groups(x: Floats, codes: Integers) -> bool:
+    """Whether values may name what rows belong to: whole numbers or texts, each in several rows of one class.
+
+    As many values as classes, or hardly more, are rather the classes in other words.
+    """
+    there = np.isfinite(x)
+    if (x[there] != np.round(x[there])).any():
+        return False
+    pairs = np.unique(np.column_stack([x[there], codes[there]]), axis=0)
+    values = np.unique(pairs[:, 0])
+    of_class = np.bincount(pairs[:, 1].astype(np.int64), minlength=int(codes.max()) + 1)
+    return bool(
+        len(pairs) == values.size
+        and there.sum() >= _ROWS_OF_PATIENT * values.size
+        and of_class.min() >= _PATIENTS_OF_CLASS
+    )
+
+
+def _accuracy_of_one(x: Floats, codes: Integers, units: Integers, *, ordered: bool) -> float:
+    """Share of rows whose class is that of most others with their value or, without any, with the nearest.
+
+    Others are rows of other `units`, numbers of what is left out together. Only numbers are `ordered`, so
+    that a value has nearest ones. A missing value is a value, but has none.
+    """
+    order = np.lexsort((units, x))  # missing values come last
+    x, codes, units = x[order], codes[order], units[order]
+    value = np.unique(x, return_inverse=True)[1]
+    votes = np.zeros((value[-1] + 1, codes.max() + 1))
+    np.add.at(votes, (value, codes), 1.0)
+    pairs, pair = np.unique(units * len(votes) + value, return_inverse=True)
+    of_unit = np.zeros((pairs.size, votes.shape[1]))
+    np.add.at(of_unit, (pair, codes), 1.0)
+    others = votes[value] - of_unit[pair]  # a row has no vote on itself
+    if ordered:
+        nearest = _nearest_of_others(x, units)
+        alone = np.flatnonzero(~others[: nearest.size].any(axis=1) & (nearest >= 0))
+        sought = units[alone] * len(votes) + value[nearest[alone]]
+        at = np.minimum(np.searchsorted(pairs, sought), pairs.size - 1)
+        own = np.where((pairs[at] == sought)[:, np.newaxis], of_unit[at], 0.0)
+        others[alone] = votes[value[nearest[alone]]] - own
+    rows = np.arange(codes.size)
+    right = others[rows, codes]
+    others[rows, codes] = -1.0
+    return float((right > others.max(axis=1)).mean())
+
+
+def _nearest_of_others(x: Floats, units: Integers) -> Integers:
+    """Position of the row of another unit whose value is nearest, -1 if there is none.
+
+    The rows are in order of their values; those without a value, the last ones, are left out.
+    """
+    x = x[~np.isnan(x)]
+    units = units[: x.size]
+    begins = np.flatnonzero(np.append(True, units[1:] != units[:-1]))[: x.size]  # of runs of one unit
+    run = np.searchsorted(begins, np.arange(x.size), side="right") - 1
+    below, above = begins[run] - 1, np.append(begins[1:], x.size)[run]
+    padded = np.concatenate([[-np.inf], x, [np.inf]])
+    down, up = x - padded[below + 1], padded[above + 1] - x
+    return np.where(np.isinf(down) & np.isinf(up), -1, np.where(down <= up, below, above))

@@ -1,0 +1,110 @@
+"""Units that are mixed within a column, such as a few lengths in cm among lengths in mm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from corral.array_types import Bools, Floats, Integers
+from corral.checking.findings import Finding
+from corral.sentences.numbers import MOST_LISTED, counted, exact_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Factors between units in use: powers of ten; inch, foot, pound and ounce in metric units.
+_FACTORS = (10.0, 100.0, 1000.0, 1e6, 2.54, 25.4, 30.48, 2.2046, 28.35)
+
+# Values in the other unit are few, but differ and are more than typing errors.
+_MOST_SHARE, _FEWEST = 0.25, 3
+# The other values are many and different, so that their range is a range of measurements.
+_FEWEST_DIFFERENT = 20
+# Once converted, the median of the few lies between such quantiles of the others, and nearly all of them
+# lie in their range. Factors that are no powers of ten match by chance more often.
+_MIDDLE, _MIDDLE_OF_OTHERS = (0.1, 0.9), (0.25, 0.75)
+_NEARLY_ALL = 0.9
+# In no class are all rows in the other unit: a class may well have other values.
+_MOST_OF_CLASS = 0.5
+
+
+def mixed_units(
+    variables: pd.DataFrame, numeric: Mapping[str, Floats], labels: Integers
+) -> Iterator[Finding]:
+    """Columns of positive numbers of which a few lie apart, and match the others if multiplied."""
+    for name, x in numeric.items():
+        apart, factor = _values_apart(x, labels)
+        if not apart.any():
+            continue
+        is_smaller = x[apart].max() < np.nanmin(x[~apart])
+        row = int(np.flatnonzero(apart)[0])
+        yield Finding(
+            "mixed units",
+            f"{counted(int(apart.sum()), 'value')} of column {name!r} lie apart from all others and match "
+            f"them if {'multiplied' if is_smaller else 'divided'} by {factor:g}, such as "
+            f"{exact_text(x[row])} in row {variables.index[row]} (the median of the others is "
+            f"{exact_text(np.nanmedian(x[~apart]))})",
+            "write all values in one unit",
+            (name,),
+            tuple(variables.index[apart][:MOST_LISTED]),
+        )
+
+
+def _values_apart(x: Floats, labels: Integers) -> tuple[Bools, float]:
+    """Which values seem to be in another unit, none if there are none, and the factor between the units."""
+    none = np.zeros(x.size, dtype=np.bool_)
+    positive = np.nan_to_num(x) > 0.0
+    logs = np.sort(np.log(x[positive]))
+    n, few = logs.size, int(_MOST_SHARE * logs.size)
+    if few < _FEWEST or np.nanmin(x) < 0.0:
+        return none, 1.0
+    gaps = np.diff(logs)
+    for split in (gaps[:few].argmax() + 1, n - few + gaps[n - few - 1 :].argmax()):
+        lower, upper = logs[:split], logs[split:]
+        is_lower = split <= few
+        factor = _factor_between(*((lower, upper) if is_lower else (upper, lower)))
+        limit = np.exp((lower[-1] + upper[0]) / 2.0)
+        apart = positive & ((np.nan_to_num(x) < limit) == is_lower)
+        if factor and not _is_a_class(apart, labels):
+            return apart, factor
+    return none, 1.0
+
+
+def _factor_between(minority: Floats, majority: Floats) -> float:
+    """The factor that brings logarithms of the minority into the range of the majority, 0 if none does.
+
+    The gap between both must be wider than gaps inside, and half as wide as the majority, since long tails
+    have gaps, too. It must be so before logarithms are taken as well, which spread numbers near zero. Powers
+    of ten are more likely than other factors.
+    """
+    if np.unique(minority).size < _FEWEST or np.unique(majority).size < _FEWEST_DIFFERENT:
+        return 0.0
+    low, first, last, high = np.quantile(majority, [0.02, *_MIDDLE, 0.98])
+    inside = np.diff(majority[(majority >= low) & (majority <= high)]).max(initial=0.0)
+    inside = max(inside, np.diff(minority).max(initial=0.0))
+    ends = (minority[-1], majority[0]) if minority[-1] < majority[0] else (majority[-1], minority[0])
+    width = 0.5 * (np.exp(last) - np.exp(first))
+    if (
+        ends[1] - ends[0] < max(2.0 * inside, 0.5 * (last - first))
+        or np.exp(ends[1]) - np.exp(ends[0]) < width
+    ):
+        return 0.0
+    distance = float(np.median(majority) - np.median(minority))
+    for factor in sorted(_FACTORS, key=lambda f: (not _is_power(f), abs(abs(distance) - np.log(f)))):
+        converted = minority + np.sign(distance) * np.log(factor)
+        middle = np.quantile(majority, _MIDDLE if _is_power(factor) else _MIDDLE_OF_OTHERS)
+        are_inside = (converted >= majority[0]) & (converted <= majority[-1])
+        if middle[0] <= np.median(converted) <= middle[1] and are_inside.mean() >= _NEARLY_ALL:
+            return factor
+    return 0.0
+
+
+def _is_power(factor: float) -> bool:
+    return float(np.log10(factor)).is_integer()
+
+
+def _is_a_class(apart: Bools, labels: Integers) -> bool:
+    """Whether most rows of a class lie apart."""
+    shares = np.bincount(labels, weights=apart) / np.maximum(np.bincount(labels), 1)
+    return bool(shares.size > 1 and shares.max() > _MOST_OF_CLASS)

@@ -1,0 +1,45 @@
+"""Rows of a text file that have fewer cells than there are columns, as where a file was cut off."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from io import TextIOWrapper
+from itertools import islice
+
+from corral.checking.findings import Finding
+from corral.cli.formats import TableFile, reading
+from corral.sentences.numbers import MOST_LISTED, counted
+
+
+def short_rows(file: TableFile) -> Iterator[Finding]:
+    """Rows with too few cells, whose last cells would count as missing."""
+    if file.kind != "text" or file.separator == " ":  # any number of spaces separates cells: none is empty
+        return
+    n_columns, n_rows = len(file.columns), 0
+    short: dict[int, int] = {}  # numbers of cells by row
+    with reading(file), file.opened() as (stream, _):
+        text = TextIOWrapper(stream, encoding=file.encoding, newline="")
+        lines = (cells for cells in csv.reader(text, delimiter=file.separator) if not _is_empty(cells))
+        with suppress(csv.Error):  # of a cell that is too long, which pandas has read
+            for cells in islice(lines, file.n_before + 1, None):
+                if len(cells) < n_columns:
+                    short[n_rows] = len(cells)
+                n_rows += 1
+        text.detach()
+    if short:
+        row, n_cells = next(iter(short.items()))
+        end = ", the last one, as where a file is cut off" if row == n_rows - 1 else ""
+        yield Finding(
+            "short rows",
+            f"{counted(len(short), 'row')} {'has' if len(short) == 1 else 'have'} fewer cells than there are "
+            f"columns, such as row {row} ({n_cells} of {n_columns}){end}",
+            "fill them up, or their last cells count as missing values",
+            rows=tuple(short)[:MOST_LISTED],
+        )
+
+
+def _is_empty(cells: Sequence[str]) -> bool:
+    """Whether a line is empty, which no row of a table is."""
+    return len(cells) < 2 and not "".join(cells).strip()

@@ -1,0 +1,114 @@
+"""Variables of dates: days, month, weekday and hour, of which those are kept that vary in training."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corral.array_types import Floats
+from corral.data.dates import DateForm, Times, parse_dates, read_dates
+
+Part = Literal["days since 2000", "month", "weekday", "hour"]
+
+_PARTS: tuple[Part, ...] = ("days since 2000", "month", "weekday", "hour")
+
+WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+
+# Days are counted from here: what a variable means must not depend on the rows of a fit.
+_FIRST_DAY = np.datetime64("2000-01-01", "s")
+_FIRST_MONDAY = np.datetime64("2000-01-03", "D")
+
+
+@dataclass(frozen=True)
+class DateColumn:
+    """How a column of dates becomes variables."""
+
+    position: int  # of the column in the table
+    form: DateForm | None  # how training rows write dates; None if their cells are dates
+    parts: Sequence[Part]  # what the variables are, at least one
+
+    def validate(self) -> None:
+        """Refuse a position that is none, and parts that are missing or there twice."""
+        if self.position < 0 or not self.parts or len(set(self.parts)) != len(self.parts):
+            raise ValueError("the variables of a date are not those of one column")
+
+    @classmethod
+    def learn(cls, position: int, cells: Sequence[Any]) -> Self | None:
+        """Tell what varies in a column of dates or of texts that are dates; None if it holds others."""
+        form = None
+        if all(map(is_date_or_missing, cells)):
+            times = as_times(cells)
+        else:
+            dates = parse_dates(cells)
+            if dates is None:
+                return None
+            form, times = dates.form, dates.times
+        times = times[~np.isnat(times)]
+        parts = [part for part in _PARTS if len(set(part_of_dates(part, times).tolist())) > 1]
+        return cls(position, form, parts or [*_PARTS[:1]])
+
+    @property
+    def assumed_order(self) -> str:
+        """The order in which texts were read, where they may be read in another; else empty."""
+        return self.form.order if self.form is not None and self.form.ambiguous else ""
+
+    def names(self, column: str) -> list[str]:
+        """Names of the variables of a column."""
+        return [f"{column} ({part})" for part in self.parts]
+
+    def times(self, column: str, cells: Sequence[Any]) -> tuple[Times, Counter[str]]:
+        """Times of the cells of a column, and how often cells are no dates, which count as missing."""
+        if all(map(is_date_or_missing, cells)):
+            return as_times(cells), Counter()
+        dates = parse_dates(cells) if self.form is None else read_dates(cells, self.form)
+        if dates is None or np.isnat(dates.times).all():
+            strange = next(cell for cell in cells if not is_date_or_missing(cell))
+            raise ValueError(f"Column {column!r} held dates in fit, but holds {str(strange)[:40]!r} now.")
+        return dates.times, Counter(str(cells[i]) for i in np.flatnonzero(dates.unreadable).tolist())
+
+
+def is_date(value: Any) -> bool:
+    """Whether a value is a date, with or without a time of day; a time that is none is no date."""
+    if isinstance(value, np.datetime64):
+        return not np.isnat(value)
+    return isinstance(value, datetime.date) and type(value).__name__ != "NaTType"
+
+
+def is_date_or_missing(value: Any) -> bool:
+    """Whether a value is a date, or one that is missing."""
+    return is_date(value) or str(value) in ("None", "nan", "NaT", "<NA>")
+
+
+def as_times(cells: Sequence[Any]) -> Times:
+    """Dates as the clock shows them, whatever time zone it is in; NaT where one is missing."""
+    values = [cell if is_date(cell) else None for cell in cells]
+    local = [v.replace(tzinfo=None) if isinstance(v, datetime.datetime) else v for v in values]
+    return np.array(local, dtype="datetime64[s]")
+
+
+def part_of_dates(part: Part, times: Times) -> NDArray[Any]:
+    """One variable of dates, missing where a date is: names of weekdays, else numbers."""
+    missing = np.isnat(times)
+    known = np.where(missing, _FIRST_DAY, times)
+    if part != "weekday":
+        return np.where(missing, np.nan, _numbers(part, known))
+    days = (known.astype("datetime64[D]") - _FIRST_MONDAY).astype(np.int64) % 7
+    names: NDArray[Any] = np.array([*WEEKDAYS, None], dtype=object)[np.where(missing, -1, days)]
+    return names
+
+
+def _numbers(part: Part, times: Times) -> Floats:
+    """Days with their fraction, months from 1 on, or hours of the day."""
+    if part == "days since 2000":
+        numbers: Floats = (times - _FIRST_DAY).astype(np.float64) / 86_400.0
+    elif part == "month":
+        numbers = (times.astype("datetime64[M]").astype(np.int64) % 12 + 1).astype(np.float64)
+    else:
+        numbers = np.floor((times - times.astype("datetime64[D]")).astype(np.float64) / 3600.0)
+    return numbers
