@@ -28,8 +28,8 @@ for name, table in {"as they are": new, "one column in millimetres": slipped}.it
     print(f"{name}: mean confidence {confidence:.2f}, novel {classifier.is_novel(table).mean():.0%}")
 
 # %%
-# ``typicality`` has a number for each class: the share of the class's own rows that are at most as typical. It
-# is a p-value: if it is small for all classes, the row is none of them.
+# ``typicality`` has a number for each class: the share of its rows that are at most as typical. It is a
+# p-value: if it is small for all classes, the row is none of them.
 
 print(classifier.typicality(new[:1]).round(3), classifier.typicality(slipped[:1]).round(3))
 
