@@ -53,7 +53,7 @@ def displays() -> Iterator[tuple[str, Any]]:
     yield "path", RodeoPathDisplay.from_estimator(local, X_test, sample=0, label=1)
     X, y = make_shifted_groups(150, groups=(1, 2), random_state=0)
     sizes = estimate_sample_sizes(
-        X, y, tolerance=0.45, initial_size=30, test_size=50, step=30, random_state=0
+        X, y, method="bound", tolerance=0.45, initial_size=30, test_size=50, step=30, random_state=0
     )
     yield "sample_sizes", SampleSizeDisplay.from_result(sizes)
 
@@ -129,10 +129,10 @@ def _open_report(browser: Any, page: Path, dropped: list[str]) -> None:
     classifier = CorralClassifier(random_state=0).fit(table, y)
     if dropped:
         held_out = HeldOut.of_folds(classifier, table, y)
-        write_report(page, classifier, table, y, held_out=held_out, source="penguins.csv")
+        write_report(classifier, table, y, page, held_out=held_out, source="penguins.csv")
     else:
         held_out = HeldOut(classifier.classes_, y_new.to_numpy(), classifier.predict_proba(new))
-        write_report(page, classifier, new, y_new, held_out=held_out, source="new_penguins.csv")
+        write_report(classifier, new, y_new, page, held_out=held_out, source="new_penguins.csv")
     browser.get(page.as_uri())
     browser.find_element(By.CSS_SELECTOR, "#row .waterfall")
     browser.execute_script("document.body.style.paddingLeft = '40px'")
