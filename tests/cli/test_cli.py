@@ -831,8 +831,11 @@ def test_demo_goes_the_whole_way(tmp_path, monkeypatch):
     assert all(f"x{j} narrow (" in shown for j in range(4))
     assert "and 2 more" in shown
     assert "of these labels are right" in shown
-    assert "r0000 (row 0) is " in shown
-    assert "Row 0 is Adelie with probability " in shown
+    assert "new0000 (row 0) is " in shown
+    assert "Row 29 is Chinstrap with probability " in shown
+    assert "bill_length_mm = 58 " in shown
+    ids = [set(pd.read_csv(tmp_path / "d" / name)["id"]) for name in ("groups.csv", "new_groups.csv")]
+    assert ids[0] & ids[1] == set()
     assert "levels: island (3), sex (2)" in shown
     assert "year" not in load_model(tmp_path / "d" / "penguins.corral").feature_names_in_
     reports = [str(tmp_path / "d" / name) for name in ("groups.html", "penguins.html")]

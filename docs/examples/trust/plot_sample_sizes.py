@@ -2,8 +2,8 @@
 Would more rows help?
 =====================
 
-Collecting rows is expensive. The learning curve of the rows at hand tells what twice and four times as
-many would bring, with intervals, and how many reach a goal, if any number does.
+Collecting rows is expensive. The learning curve estimates what twice and four times as many rows would bring,
+with intervals, and how many rows a goal takes, if any number is enough.
 """
 
 import matplotlib.pyplot as plt

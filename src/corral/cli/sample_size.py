@@ -27,7 +27,8 @@ _ALLOCATION_TEXT = "How rows are shared out: as in the paper, which is the defau
     "sample-size",
     short_help="Estimate how many rows each class needs.",
     epilog="\b\nExamples:\n  corral sample-size penguins.csv --target species --goal 0.97\n"
-    "  corral sample-size penguins.csv --target species --numeric-only --missing drop-rows --tolerance 0.6",
+    "  corral sample-size penguins.csv --target species --drop year --numeric-only --missing drop-rows"
+    " --tolerance 0.6",
 )
 def sample_size(
     table: options.TablePath,
