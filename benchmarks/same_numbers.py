@@ -103,7 +103,7 @@ OF_EXPLANATION = {
     "novel": "novel",
     "outlyingness": "unlikeness",
     "rows behind": "stands_for",
-    "training range": "training_range",
+    "range of the nearest class": "nearest_range",
 }
 OF_DESCRIPTION = {
     "markers": "markers",
@@ -486,9 +486,16 @@ def sample_sizes() -> Named:
             curve = LearningCurve.from_estimator(fitted_pool(table), goal=0.9, random_state=0)
             yield from of_curve(f"curve/{table.name}", curve)
     table = next(plain_tables())
-    curve = estimate_sample_sizes(table.X, table.y, method="curve", goal=0.98, random_state=0)
+    curve = estimate_sample_sizes(table.X, table.y, goal=0.98, random_state=0)
     yield from of_curve("curve/estimate", curve)
-    bound = {"tolerance": 2.0, "initial_size": 10, "test_size": 10, "step": 9, "random_state": 0}
+    bound = {
+        "method": "bound",
+        "tolerance": 2.0,
+        "initial_size": 10,
+        "test_size": 10,
+        "step": 9,
+        "random_state": 0,
+    }
     for allocation in ("proportional", "optimal"):
         for empty in ("none", "all"):
             sizes = estimate_sample_sizes(table.X, table.y, **bound, allocation=allocation, empty=empty)

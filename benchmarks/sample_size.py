@@ -153,7 +153,12 @@ def _estimate(
 ) -> SampleSizes:
     random = np.random.RandomState(seed)
     return estimate_sample_sizes(
-        lambda label, n: make(label, n, random), classes, tolerance=1e-9, random_state=seed, **settings
+        lambda label, n: make(label, n, random),
+        classes,
+        method="bound",
+        tolerance=1e-9,
+        random_state=seed,
+        **settings,
     )
 
 

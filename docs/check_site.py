@@ -19,7 +19,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 WIDTHS = (390, 1280)
-SEARCHED = ("predict_set", "groups", "gap", "novel")
+SEARCHED = ("predict_set", "groups", "missing", "novel", "SHAP")
 LOADED = {"img": "src", "script": "src", "iframe": "src", "link": "href", "source": "src"}
 
 

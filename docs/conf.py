@@ -115,7 +115,7 @@ html_theme_options = {
 }
 # Pages that have no others below them.
 html_sidebars = {
-    name: [] for name in ("changelog", "how_it_works", "index", "maintainers", "measurements", "which_tool")
+    name: [] for name in ("changelog", "how_it_works", "index", "maintainers", "tutorial", "which_tool")
 }
 
 

@@ -1,7 +1,7 @@
-"""Draws one picture with every display, and two of the report: python docs/pictures.py [FOLDER]
+"""Draws one picture with every display, and parts of reports: python docs/pictures.py [FOLDER]
 
-The pictures in docs/images, which the README shows, are made by it. Those of the report need Chromium and
-its driver.
+It makes the pictures in docs/images, which README and site show. Those of reports have numbers to refer to,
+and need Chromium and its driver.
 """
 
 import base64
@@ -17,6 +17,7 @@ import matplotlib.pyplot as plt
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import Select
 from sklearn.datasets import load_wine
 
 from corral import (
@@ -32,6 +33,7 @@ from corral import (
     estimate_sample_sizes,
     write_report,
 )
+from corral.cli.demo import penguins
 from corral.datasets import make_shifted_groups, make_ten_groups
 
 IMAGES = Path(__file__).parent / "images"
@@ -51,7 +53,7 @@ def displays() -> Iterator[tuple[str, Any]]:
     yield "path", RodeoPathDisplay.from_estimator(local, X_test, sample=0, label=1)
     X, y = make_shifted_groups(150, groups=(1, 2), random_state=0)
     sizes = estimate_sample_sizes(
-        X, y, tolerance=0.45, initial_size=30, test_size=50, step=30, random_state=0
+        X, y, method="bound", tolerance=0.45, initial_size=30, test_size=50, step=30, random_state=0
     )
     yield "sample_sizes", SampleSizeDisplay.from_result(sizes)
 
@@ -67,29 +69,102 @@ def draw(folder: Path) -> list[Path]:
     return files
 
 
+# Parts of a report: from which element to which, and the elements that get a number, in this order.
+PARTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "report_map": ("#relevance", "#relevance .legend", ("#map table", "#map .legend")),
+    "report_class": (
+        "#class-pages > article",
+        "#class-pages .curves",
+        ("#class-pages ul", "#class-pages .control", "#class-pages .curves"),
+    ),
+    "report_row": (
+        "#browser",
+        "#row .waterfall",
+        ("#list", "#row .verdict", "#row .place", "#row .place ~ p", "#row .waterfall"),
+    ),
+    "report_quality": ("#errors", "#reliability figure", ("#errors table", "#confusion", "#reliability")),
+}
+SHOWN_WITHOUT_NUMBERS = {"report_row": "report"}  # the picture of the README
+NOVEL_ROW = "29"  # a chinstrap with a bill of 58 mm
+
+# Numbers stand to the left of what they are about, in a margin that the page gets for them.
+NUMBER_ELEMENTS = """
+document.querySelectorAll(".call-out").forEach(e => e.remove());
+arguments[0].forEach((selector, i) => {
+  const box = document.querySelector(selector).getBoundingClientRect();
+  const number = document.createElement("span");
+  number.className = "call-out";
+  number.textContent = i + 1;
+  number.style = `position: absolute; left: ${box.left + scrollX - 31}px;
+    top: ${box.top + scrollY - 2}px; z-index: 9;
+    width: 25px; height: 25px; border-radius: 50%; background: #d1495b; color: #fff; text-align: center;
+    font: bold 15px/25px sans-serif`;
+  document.body.append(number);
+});
+"""
+
+
 def photograph(folder: Path) -> list[Path]:
-    """Write pictures of two parts of a report, as a browser shows them; return their files."""
-    X, y = make_ten_groups(150, random_state=0)
-    X_test, y_test = make_ten_groups(50, random_state=1)
-    classifier = CorralClassifier(n_jobs=2, random_state=0).fit(X, y)
-    held_out = HeldOut(classifier.classes_, y_test, classifier.predict_proba(X_test))
+    """Write pictures of parts of two reports on penguins, as a browser shows them; return their files."""
     options = webdriver.ChromeOptions()
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,1000"):
         options.add_argument(argument)
     files = []
     with tempfile.TemporaryDirectory() as scratch, webdriver.Chrome(options, Service(DRIVER)) as browser:
-        page = Path(scratch) / "report.html"
-        write_report(page, classifier, X_test, y_test, held_out=held_out, source="groups.csv")
-        browser.get(page.as_uri())
         browser.implicitly_wait(30)  # seconds, until the script has drawn what is looked for
-        browser.find_element(By.CSS_SELECTOR, "#rows [type=checkbox]").click()  # wrong ones only
-        browser.execute_script("scrollTo(0, 0)")  # or the links at the top would cover a part
-        for part in ("relevance", "rows"):
-            clip = browser.find_element(By.ID, part).rect | {"scale": 1}
+        _open_report(browser, Path(scratch) / "birds.html", [])
+        _choose_row(browser, NOVEL_ROW)
+        for name in ("report_map", "report_class", "report_row"):
+            files += _photograph_part(browser, folder, name)
+        # A model that makes errors.
+        _open_report(browser, Path(scratch) / "errors.html", ["island", "bill_length_mm"])
+        files += _photograph_part(browser, folder, "report_quality")
+    return files
+
+
+def _open_report(browser: Any, page: Path, dropped: list[str]) -> None:
+    """Report on the new penguins of the demo, or with dropped variables on folds of the others."""
+    table, new = (rows.drop(columns=["year", *dropped]).reset_index(drop=True) for rows in penguins())
+    y, y_new = table.pop("species"), new.pop("species")
+    classifier = CorralClassifier(random_state=0).fit(table, y)
+    if dropped:
+        held_out = HeldOut.of_folds(classifier, table, y)
+        write_report(classifier, table, y, page, held_out=held_out, source="penguins.csv")
+    else:
+        held_out = HeldOut(classifier.classes_, y_new.to_numpy(), classifier.predict_proba(new))
+        write_report(classifier, new, y_new, page, held_out=held_out, source="new_penguins.csv")
+    browser.get(page.as_uri())
+    browser.find_element(By.CSS_SELECTOR, "#row .waterfall")
+    browser.execute_script("document.body.style.paddingLeft = '40px'")
+
+
+def _choose_row(browser: Any, name: str) -> None:
+    rows = Select(browser.find_element(By.ID, "list"))
+    rows.select_by_visible_text(next(row.text for row in rows.options if row.text.startswith(f"{name}:")))
+    browser.execute_script("document.activeElement.blur()")  # a frame around the list means nothing on paper
+
+
+def _photograph_part(browser: Any, folder: Path, name: str) -> list[Path]:
+    """Write a part of a page with numbers, and without them where it is shown so."""
+    first, last, numbered = PARTS[name]
+    browser.execute_script("scrollTo(0, 0)")  # or the links at the top would cover a part
+    files = []
+    for file, selectors in [(SHOWN_WITHOUT_NUMBERS.get(name), ()), (name, numbered)]:
+        if file:
+            browser.execute_script(NUMBER_ELEMENTS, selectors)
+            top, bottom = (browser.find_element(By.CSS_SELECTOR, selector).rect for selector in (first, last))
+            left = top["x"] - (36 if selectors else 8)
+            clip = {
+                "x": left,
+                "y": top["y"] - 8,
+                "width": top["x"] + top["width"] + 8 - left,
+                "height": bottom["y"] + bottom["height"] - top["y"] + 16,
+                "scale": 1,
+            }
             picture = browser.execute_cdp_cmd(
                 "Page.captureScreenshot", {"clip": clip, "captureBeyondViewport": True}
             )
-            files.append(folder / f"report_{part}.png")
+            files.append(folder / f"{file}.png")
             files[-1].write_bytes(base64.b64decode(picture["data"]))
     return files
 

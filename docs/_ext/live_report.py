@@ -18,7 +18,7 @@ def write_penguins(path: Path) -> None:
     classifier = CorralClassifier(random_state=0).fit(train, y_train)
     held_out = HeldOut(classifier.classes_, y_test, classifier.predict_proba(test))
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_report(path, classifier, test, y_test, held_out=held_out, source="Palmer penguins")
+    write_report(classifier, test, y_test, path, held_out=held_out, source="Palmer penguins")
 
 
 def write_once(app: Sphinx) -> None:

@@ -9,9 +9,9 @@ from .display import (
     RodeoPathDisplay,
     SampleSizeDisplay,
 )
+from .estimators.assessment import Assessment
 from .estimators.corral_classifier import CorralClassifier
 from .estimators.description import Description
-from .estimators.evaluated_rows import Assessment
 from .estimators.explanation import Explanation
 from .estimators.lspc import LSPClassifier
 from .estimators.marker_selector import MarkerSelector
@@ -20,7 +20,12 @@ from .estimators.rodeo_classifier import RodeoClassifier
 from .estimators.rodeo_density import RodeoDensity
 from .estimators.rodeo_selector import RodeoSelector
 from .estimators.tables import ColumnKindWarning, UnknownLevelsWarning
-from .estimators.warned import CopiedRowsWarning, EmptySelectionWarning, NearDuplicatesWarning
+from .estimators.warned import (
+    CopiedRowsWarning,
+    EmptySelectionWarning,
+    NearDuplicatesWarning,
+    ShiftedTableWarning,
+)
 from .evaluation.held_out import HeldOut
 from .files.model_file import load_model, save_model
 from .planning import LearningCurve, SampleSizes, estimate_sample_sizes
@@ -52,6 +57,7 @@ __all__ = [
     "RodeoSelector",
     "SampleSizeDisplay",
     "SampleSizes",
+    "ShiftedTableWarning",
     "UnknownLevelsWarning",
     "check_table",
     "describe",

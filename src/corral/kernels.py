@@ -144,21 +144,12 @@ def _exponentiate_in_place(e, low, weights):
 
 
 @compiled(**_INNER, fastmath=_FAST)
-def _log_mean(e, weights, unit_of_row, unit):
-    """Sum of weights_i exp(low - e_i), which overwrite e, and the logarithm of the weighted mean of exp(-e).
-
-    Rows that share the unit are left out: their e is EXCLUDED already, which costs less where it is formed.
-    If no row is left, both weights and sum are 0 and the mean is -inf.
-    """
+def _weight_left(weights, unit_of_row, unit):
+    """Sum of the weights of rows that do not share the unit."""
     left = 0.0
-    for i in range(e.shape[0]):
+    for i in range(weights.shape[0]):
         left += weights[i] if unit_of_row[i] != unit else 0.0
-    if left == 0.0:
-        e[:] = 0.0
-        return 0.0, -np.inf
-    low = _least(e)
-    total = _exponentiate_in_place(e, low, weights)
-    return total, math.log(total / left) - low
+    return left
 
 
 # ------------------------------------------------------------------------------------------ the Rodeo
@@ -425,8 +416,10 @@ def kernel_sums(X, n_rows, weights, x, own, half_c, log_sum):
     log_sum : (n_queries,) written as above; about -EXCLUDED where no row is left.
     """
     n_tiles, d, tile = X.shape
-    a, least = np.empty(tile), np.full(x.shape[0], EXCLUDED)
-    log_sum[:] = 0.0  # the sum itself, times exp(least), until the end
+    a, least = np.empty(tile), np.empty(x.shape[0])
+    for q in range(x.shape[0]):
+        least[q] = EXCLUDED
+        log_sum[q] = 0.0  # the sum itself, times exp(least), until the end
     for t in range(n_tiles):
         begin = t * tile
         for q in range(x.shape[0]):
@@ -475,13 +468,18 @@ def pulled_log_means(product, half_x, half_c, weights, unit_of_x, unit_of_c, pul
     """
     n = product.shape[1]
     for q in range(product.shape[0]):
+        left = _weight_left(weights, unit_of_c, unit_of_x[q])
         for k in range(pull.shape[0]):
             square = pull[k] * pull[k]
             for i in range(n):
                 g = precision[k] * (square * half_c[i] - pull[k] * product[q, i])
                 a[0, i] = g if unit_of_c[i] != unit_of_x[q] else EXCLUDED
-            _, mean = _log_mean(a[0], weights, unit_of_c, unit_of_x[q])
-            log_mean[k, q] = mean - precision[k] * half_x[q]
+            if left == 0.0:
+                log_mean[k, q] = -np.inf
+                continue
+            low = _least(a[0])
+            total = _exponentiate_in_place(a[0], low, weights)
+            log_mean[k, q] = math.log(total / left) - low - precision[k] * half_x[q]
 
 
 @compiled(**_OUTER, fastmath=_FAST)
@@ -503,55 +501,68 @@ def kernel_weights(product, half_x, half_c, weights, unit_of_x, unit_of_c, start
             product[q, i] = g if unit_of_c[i] != unit_of_x[q] else EXCLUDED
         for y in range(starts.shape[0] - 1):
             # Views, because an index that might be negative keeps loops from being vectorised.
-            part = slice(starts[y], starts[y + 1])
-            total[q, y], log_mean[q, y] = _log_mean(
-                product[q, part], weights[part], unit_of_c[part], unit_of_x[q]
-            )
+            w = weights[starts[y] : starts[y + 1]]
+            left = _weight_left(w, unit_of_c[starts[y] : starts[y + 1]], unit_of_x[q])
+            e = product[q, starts[y] : starts[y + 1]]
+            if left == 0.0:
+                for i in range(e.shape[0]):
+                    e[i] = 0.0
+                total[q, y] = 0.0
+                log_mean[q, y] = -np.inf
+                continue
+            low = _least(e)
+            total[q, y] = _exponentiate_in_place(e, low, w)
+            log_mean[q, y] = math.log(total[q, y] / left) - low
 
 
 @compiled(**_OUTER)
-def loss_by_log_power(log_density, codes, weights, log_prior, log_power, work, derivatives):
-    """Mean log loss of log densities that are multiplied by exp(log_power), and its two derivatives.
+def pool_loss(log_density, codes, weights, log_prior, factors, proba, gradient, centered):
+    """Mean log loss of sums of log densities, each multiplied by its factor.
 
     Parameters
     ----------
-    log_density : (n_points, n_classes), finite.
+    log_density : (n_members, n_points, n_classes), finite.
     codes : (n_points,) right classes.
     weights : (n_points,); points of weight 0 do not count.
     log_prior : (n_classes,)
-    log_power : number.
-    work : (n_classes,) work space.
-    derivatives : (2,) written: the derivative of the loss, and a positive curvature.
+    factors : (n_members,)
+    proba : (n_classes,) work space.
+    gradient : (n_members,) written: derivatives of the loss by the logarithms of the factors.
+    centered : (n_members, n_points, n_classes) written: the sum of the products of two members over points
+        and classes is Fisher's information about the logarithms of their factors.
     """
-    power = math.exp(log_power)
+    # Loops in place of slices, which take long to compile.
     loss = 0.0
-    excess = 0.0
-    variance = 0.0
-    for q in range(log_density.shape[0]):
+    for m in range(factors.shape[0]):
+        gradient[m] = 0.0
+    for q in range(codes.shape[0]):
         if weights[q] == 0.0:
+            for m in range(factors.shape[0]):
+                for y in range(proba.shape[0]):
+                    centered[m, q, y] = 0.0
             continue
         highest = -np.inf
-        for y in range(work.shape[0]):
-            work[y] = log_prior[y] + power * log_density[q, y]
-            highest = work[y] if work[y] > highest else highest
-        right = work[codes[q]] - highest
+        for y in range(proba.shape[0]):
+            proba[y] = log_prior[y]
+            for m in range(factors.shape[0]):
+                proba[y] += factors[m] * log_density[m, q, y]
+            highest = proba[y] if proba[y] > highest else highest
+        right = proba[codes[q]] - highest
         total = 0.0
-        mean = 0.0
-        for y in range(work.shape[0]):
-            work[y] = math.exp(work[y] - highest)
-            total += work[y]
-            mean += work[y] * log_density[q, y]
-        mean /= total
-        square = 0.0
-        for y in range(work.shape[0]):
-            # The root first: far below the others, a log density may have no finite square.
-            difference = (log_density[q, y] - mean) * math.sqrt(work[y])
-            square += difference * difference
+        for y in range(proba.shape[0]):
+            proba[y] = math.exp(proba[y] - highest)
+            total += proba[y]
         loss -= weights[q] * (right - math.log(total))
-        excess += weights[q] * (mean - log_density[q, codes[q]])
-        variance += weights[q] * square / total
-    derivatives[0] = power * excess
-    derivatives[1] = power * power * variance + max(power * excess, 0.0)
+        for m in range(factors.shape[0]):
+            mean = 0.0
+            for y in range(proba.shape[0]):
+                mean += proba[y] * log_density[m, q, y]
+            mean /= total
+            gradient[m] += factors[m] * weights[q] * (mean - log_density[m, q, codes[q]])
+            for y in range(proba.shape[0]):
+                # The root first: far below the others, a log density may have no finite square.
+                root = math.sqrt(weights[q] * proba[y] / total)
+                centered[m, q, y] = factors[m] * root * (log_density[m, q, y] - mean)
     return loss
 
 
@@ -757,7 +768,11 @@ def log_means(exponents, weights, unit_of_x, unit_of_c, log_mean):
         e = exponents[q]
         for i in range(e.shape[0]):
             e[i] = e[i] if unit_of_c[i] != unit_of_x[q] else EXCLUDED
-        _, log_mean[q] = _log_mean(e, weights, unit_of_c, unit_of_x[q])
+        left = _weight_left(weights, unit_of_c, unit_of_x[q])
+        low = _least(e)
+        log_mean[q] = (
+            math.log(_exponentiate_in_place(e, low, weights) / left) - low if left > 0.0 else -np.inf
+        )
 
 
 @compiled(**_OUTER, fastmath=_FAST)

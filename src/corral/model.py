@@ -24,6 +24,7 @@ from corral.array_types import Bools, Floats, Integers, check_array, check_numbe
 from corral.conformal.typicality import MAX_POINTS, Estimates, Trust
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.subsample import evenly_spaced_by_class, example_rows
+from corral.markers.comparison import Comparison, learn_comparison
 from corral.markers.contrast import Contrast, learn_contrast, learn_gap_contrast
 from corral.parallel import Computation
 from corral.posterior import joint_log_probability, log_probability
@@ -49,6 +50,13 @@ class Examples(NamedTuple):
         """Look at some of the rows."""
         return cls(rows.X[positions], rows.codes[positions], rows.all_weights[positions], own, left_out)
 
+    def take(self, positions: Integers) -> Examples:
+        """Some of the examples."""
+        X, codes, weights, own, left_out = self
+        return Examples(
+            X[positions], codes[positions], weights[positions], own[positions], left_out[positions]
+        )
+
     @classmethod
     def concatenate(cls, parts: Sequence[Examples]) -> Examples:
         """Put the examples of several classes together."""
@@ -65,6 +73,8 @@ class LocalModel(ABC):
     data: LabelledRows  # the rows that count, sorted by class, with their positions among those given
     min_effect: float  # least difference from the background that makes a variable a marker
     learnt_contrast: Contrast | None = None  # how classes differ, if the fit had to know it
+    # classes beside all other rows, if the model does not keep all rows
+    learnt_comparison: Comparison | None = None
 
     def validate(self) -> None:
         """Refuse parts that do not belong together; each of them has checked itself."""
@@ -83,10 +93,18 @@ class LocalModel(ABC):
             raise ValueError("numbers holds a number that no row has")
         if self.learnt_contrast is not None:
             check_shape("markers", self.learnt_contrast.markers, (n_classes, d))
-            n_categories = self.data.level_counts
-            values = np.nan_to_num(self.learnt_contrast.value[:, n_categories > 0])
-            if ((values < 0.0) | (values >= n_categories[n_categories > 0])).any():
-                raise ValueError("value holds a category that there is not")
+            self._check_categories("value", self.learnt_contrast.value)
+        if self.learnt_comparison is not None:
+            check_shape("direction", self.learnt_comparison.direction, (n_classes, d))
+            self._check_categories("bounds", self.learnt_comparison.bounds)
+            self._check_categories("middles", self.learnt_comparison.middles)
+
+    def _check_categories(self, name: str, numbers: Floats) -> None:
+        """Refuse numbers (..., n_features) of categories that there are not; NaN stands for none."""
+        n_categories = self.data.level_counts
+        values = np.nan_to_num(numbers[..., n_categories > 0])
+        if ((values < 0.0) | (values >= n_categories[n_categories > 0])).any():
+            raise ValueError(f"{name} holds a category that there is not")
 
     @property
     def labels(self) -> NDArray[Any]:
@@ -119,6 +137,11 @@ class LocalModel(ABC):
     def contrast(self) -> Contrast:
         """How each class differs from its background in each variable, whatever the densities use."""
         return self.learnt_contrast or learn_contrast(self.data, self.min_effect)
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """Each class beside all other rows, as the table has them."""
+        return self.learnt_comparison or learn_comparison(self.training, self.labels, self.contrast)
 
     @cached_property
     def gap_contrast(self) -> Contrast | None:
@@ -154,6 +177,21 @@ class LocalModel(ABC):
     def has_all_rows(self) -> bool:
         """Whether `training` has all rows that were given, and not only those that a file has kept."""
         return len(self.training.X) == self.n_rows
+
+    @cached_property
+    def class_ranges(self) -> Floats | None:
+        """Lowest and highest values (n_classes, 2, n_features) of training rows; None if too few are kept.
+
+        A class without any value of a variable has the range from infinity to minus infinity.
+        """
+        if not self.has_all_rows:
+            return None
+        X, y, weights, *_ = self.training
+        counted = np.ones(len(X), dtype=np.bool_) if weights is None else weights > 0.0
+        of_classes = [X[counted & (y == label)] for label in self.labels]
+        return np.array(
+            [[np.fmin.reduce(x, initial=np.inf), np.fmax.reduce(x, initial=-np.inf)] for x in of_classes]
+        )
 
     def rows_by_number(self, numbers: Integers) -> Floats:
         """Training rows (n_numbers, n_features) by their positions among those that were given."""

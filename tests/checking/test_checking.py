@@ -16,7 +16,6 @@ from corral.checking.findings import LOOKED_FOR
 from corral.checking.leakage import _accuracy_of_one
 from corral.checking.table import check_table
 from corral.checking.written_numbers import numbers_as_text
-from corral.cli.fit import note_if_useless
 from corral.datasets import load_anuran, make_shifted_groups, make_ten_groups, make_waveform
 from support.cli import answered, notes_of, refused, run
 from support.real_data import skip_without_data
@@ -108,6 +107,7 @@ OF_PATIENTS = (
     ", and each of its values stands in several rows of one class",
 )
 IF_TEXT = "write plain numbers, or each of them is a level of its own."
+OF_DATES = "a fit makes days, month, weekday and hour of it; leave it out if new rows have later dates."
 ALIKE = "that differ only by case, by spaces around them or in how a number is written are"
 
 FAULTS = {
@@ -199,7 +199,7 @@ FAULTS = {
     ),
     "few rows: a small class": (
         lambda X, y: (X, np.where(ROWS < 3, "rare", y)),
-        "fewer than 10 rows have the class 'rare' (3), so that the accuracy of a class of 3 is known to "
+        "fewer than 10 rows have the class 'rare' (3), so that the recall of a class of 3 is known to "
         "within 0.50 at best: collect more rows, or leave such classes out.",
     ),
     "text among numbers: one bad value": (
@@ -235,6 +235,72 @@ FAULTS = {
         adding(price=[f"{1000 + i:,}" for i in ROWS]),
         "column 'price' holds numbers with a comma, such as '1,000' in row 0, which makes text of them: take "
         "the comma out if it marks thousands, or say that it is a decimal one.",
+    ),
+    "dates: days": (
+        adding(day=[f"{2020 + i % 3}-0{1 + i % 9}-11" for i in ROWS]),
+        f"column 'day' holds dates, such as '2020-01-11' in row 0: {OF_DATES}",
+    ),
+    "dates: day and month may be confused": (
+        adding(day=[f"0{1 + i % 9}/0{1 + i % 7}/2020" for i in ROWS]),
+        "column 'day' holds dates, such as '01/01/2020' in row 0, where either number may be the month: "
+        f"{OF_DATES}",
+    ),
+    "dates: of pandas, one in each row": (
+        adding(day=pd.date_range("2020-01-01", periods=300, freq="h")[np.arange(300) * 7 % 300]),
+        f"column 'day' holds dates, such as '2020-01-01 00:00:00' in row 0: {OF_DATES}",
+    ),
+    "dates: one is no date": (
+        adding(day=[f"2020-01-{1 + i % 30:02}" if i != 4 else "soon" for i in ROWS]),
+        "column 'day' holds dates, such as '2020-01-01' in row 0, but no date in 1 row, such as 'soon' in "
+        f"row 4: {OF_DATES}",
+    ),
+    "zeros: one column": (
+        adding(depth=np.where(ROWS % 50, 13.0 + 0.1 * (ROWS * 7 % 60), 0.0)),
+        "0 is far from all other values of column 'depth' in 6 rows (nothing else below 13): if it stands "
+        "for a missing value, say so.",
+    ),
+    "zeros: zeros elsewhere are numbers": (
+        adding(depth=np.where(ROWS % 50, 13.0 + 0.1 * (ROWS * 7 % 60), 0.0), kids=ROWS % 3),
+        "0 is far from all other values of column 'depth' in 6 rows (nothing else below 13): if it stands "
+        "for a missing value, leave these cells empty.",
+    ),
+    "mixed units: cm among mm": (
+        adding(length=(40.0 + 0.1 * (ROWS * 37 % 100)) * np.where(ROWS % 17 == 3, 0.1, 1.0)),
+        "18 values of column 'length' lie apart from all others and match them if multiplied by 10, such as "
+        "4.11 in row 3 (the median of the others is 45): write all values in one unit.",
+    ),
+    "mixed units: mm among inches": (
+        adding(length=(4.0 + 0.01 * (ROWS * 37 % 100)) * np.where(ROWS % 17 == 3, 25.4, 1.0)),
+        "18 values of column 'length' lie apart from all others and match them if divided by 25.4, such as "
+        "104.394 in row 3 (the median of the others is 4.5): write all values in one unit.",
+    ),
+    "nearly unique ids: numbers": (
+        adding(ID=np.random.default_rng(0).permutation(10**6)[ROWS * 7 % 290]),
+        "column 'ID' has 290 different whole numbers in 300 rows, as ids have: if rows of one id belong "
+        "together, name it as the group, otherwise leave it out.",
+    ),
+    "nearly unique ids: texts": (
+        adding(sample=[f"S{i * 7 % 290}" for i in ROWS]),
+        "column 'sample' has 290 different texts in 300 rows, as ids have: if rows of one id belong "
+        "together, name it as the group, otherwise leave it out.",
+    ),
+    "identifier: shuffled numbers of rows": (
+        adding(z=np.random.default_rng(0).permutation(300)),
+        "column 'z' has a different whole number in every row: if it names rows, say so, or leave it out.",
+    ),
+    "mixed spellings: yes and Y": (
+        adding(smoker=np.resize(["yes", "no", "Y", "n", "no"], 300)),
+        "column 'smoker' writes the same answer in several ways: ('Y', 'yes'), ('n', 'no'): write each "
+        "answer in one way.",
+    ),
+    "functions: groups of ages, and inches": (
+        lambda X, y: (X.assign(age=ROWS * 7 % 60, old=ROWS * 7 % 60 > 40, inches=X["x1"] / 2.54), y),
+        "values of one column follow from another: 'inches' from 'x1', 'old' from 'age': keep one of the "
+        "two, since the other repeats it.",
+    ),
+    "constant: where it is not empty": (
+        adding(ring=np.where(ROWS % 3, 1.0, np.nan)),
+        "column 'ring' holds 1 in all 200 rows that have a value, which tells nothing: leave it out.",
     ),
     "missing labels: four rows": (
         lambda X, y: (X, np.where(ROWS < 4, None, y)),
@@ -502,7 +568,7 @@ def test_small_classes_are_dropped(planted, tmp_path):
     assert "rare" not in json.loads(result.stdout)["rows_by_class"]
     assert notes_of(result)[0] == (
         "left out 4 of 300 rows, which are of classes of fewer than 4 rows, copies not counted: 'rare' (3), "
-        "'rarer' (1); training rows are counted without them."
+        "'rarer' (1); training rows keep their numbers."
     )
     said = refused(*fit, "--drop-small-classes", 40)
     assert said == "--drop-small-classes 40 would leave 0 of 12 classes, and two are needed."
@@ -554,37 +620,6 @@ def test_options_reach_the_estimator(options, params, planted, tmp_path):
 def test_options_that_an_estimator_does_not_have(table):
     said = refused("fit", table, "-t", "group", "--estimator", "cv", "--scale", "rank")
     assert said == "--scale rank is not for --estimator cv, which pools densities in several units."
-
-
-def test_a_model_below_the_most_frequent_class_is_told_of(tmp_path):
-    rng = np.random.default_rng(1)
-    X, y = as_frame(rng.normal(size=(120, 3))), rng.choice(["a", "b"], 120, p=[0.7, 0.3])
-    result = run(*fitting(X, y, tmp_path), "--priors", "uniform")
-    scores = json.loads(result.stdout)["scores"]
-    own, baseline = (scores[name]["accuracy"] for name in ("RodeoClassifier", "most frequent class"))
-    assert own < baseline
-    assert notes_of(result) == [
-        f"the accuracy, {own:.3f}, is below the {baseline:.3f} of always naming the most "
-        "frequent class: with --priors uniform all classes count alike, so look at the accuracy of each."
-    ]
-
-
-@pytest.mark.parametrize(
-    ("name", "priors", "advice"),
-    [
-        ("RodeoClassifier", "empirical", "do not rely on its labels, and try --estimator cv"),
-        ("LSPClassifier", "empirical", "do not rely on its labels, and try --estimator cv"),
-        ("CorralClassifier", "empirical", "these variables may not tell the classes apart"),
-        ("CorralClassifier", "uniform", "so look at the accuracy of each"),
-    ],
-)
-def test_advice_on_a_model_below_the_most_frequent_class(name, priors, advice):
-    with pytest.warns(UserWarning, match="0.400, is below the 0.700 of always naming") as told:
-        note_if_useless(0.4, 0.7, name, priors)
-    said = str(told[0].message)
-    assert advice in said
-    assert ("--estimator" in said) == (name != "CorralClassifier")  # no way from the default to others
-    note_if_useless(0.7, 0.7, name, priors)  # warnings are errors
 
 
 def test_check_table_takes_the_classes_from_a_column():

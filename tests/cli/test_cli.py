@@ -17,9 +17,11 @@ import pytest
 from matplotlib.figure import Figure
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.metrics import accuracy_score, log_loss, recall_score
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, log_loss, precision_score, recall_score, roc_auc_score
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, cross_val_predict
-from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import corral
 from corral import (
@@ -34,7 +36,6 @@ from corral import (
 )
 from corral.cli.tables import open_table, read_chunks
 from corral.datasets import make_shifted_groups
-from corral.evaluation.scores import calibration_error
 from support.cli import answered, notes_of, refused, run
 from support.forgery import put_together, take_apart
 
@@ -80,24 +81,65 @@ def fitted_to(table, *arguments):
 # fit
 
 
-@pytest.mark.parametrize("cv", [None, 3])
-def test_scores_are_those_of_scikit_learn(cv, folder, frame):
-    options = [] if cv is None else ["--cv", cv]
+@pytest.mark.parametrize("options", [(), ("--cv", 3), ("--test-size", 0.25)], ids=str)
+def test_scores_are_those_of_scikit_learn(options, folder, frame):
     result = fitted_to(folder / "t.csv", "--seed", 3, *options)
     X, y = frame[NAMES], frame["species"].to_numpy()
-    if cv is None:
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    if "--test-size" in options:
         [(train, test)] = StratifiedShuffleSplit(1, test_size=0.25, random_state=3).split(X, y)
-        proba = GaussianNB().fit(X.iloc[train], y[train]).predict_proba(X.iloc[test])
+        proba = model.fit(X.iloc[train], y[train]).predict_proba(X.iloc[test])
+        assert (result["held_out"], result["folds"]) == ("23 of 90 rows", 1)
     else:
-        split, test = StratifiedKFold(cv, shuffle=True, random_state=3), slice(None)
-        proba = cross_val_predict(GaussianNB(), X, y, cv=split, method="predict_proba")
-    scores = result["scores"]["Gaussian naive Bayes"]
-    assert scores["accuracy"] == pytest.approx(accuracy_score(y[test], SPECIES[proba.argmax(axis=1)]))
-    assert scores["log_loss"] == pytest.approx(log_loss(y[test], proba))
-    by_class = recall_score(y[test], SPECIES[proba.argmax(axis=1)], labels=SPECIES, average=None)
-    assert list(scores["accuracy_by_class"].values()) == pytest.approx(by_class)
+        n_folds = 3 if options else 5
+        split, test = StratifiedKFold(n_folds, shuffle=True, random_state=3), slice(None)
+        proba = cross_val_predict(model, X, y, cv=split, method="predict_proba")
+        assert (result["held_out"], result["folds"]) == (f"each row once, in {n_folds} folds", n_folds)
+    scores, labels = result["scores"]["logistic regression"], SPECIES[proba.argmax(axis=1)]
+    assert scores["accuracy"] == pytest.approx(accuracy_score(y[test], labels))
+    assert scores["log_loss"] == pytest.approx(log_loss(y[test], proba), rel=1e-5)
+    assert scores["auc"] == pytest.approx(roc_auc_score(y[test], proba, multi_class="ovr"), rel=1e-4)
+    recalls = recall_score(y[test], labels, labels=SPECIES, average=None)
+    assert [scores["by_class"][name]["recall"] for name in SPECIES] == pytest.approx(recalls)
+    precisions = precision_score(y[test], labels, labels=SPECIES, average=None)
+    assert [scores["by_class"][name]["precision"] for name in SPECIES] == pytest.approx(precisions)
+    for name, (low, high) in scores["intervals"].items():
+        assert low <= scores[name] <= high
+    assert list(result["scores"]) == [
+        "RodeoClassifier",
+        "Gaussian naive Bayes",
+        "logistic regression",
+        "most frequent class",
+    ]
     assert result["scores"]["most frequent class"]["log_loss"] == pytest.approx(np.log(3), abs=0.02)
     assert result["rows_by_class"] == {"ant": 30.0, "bee": 30.0, "cat": 30.0}
+    assert "thresholds" not in result
+
+
+def test_two_ways_to_hold_rows_out_are_refused(folder):
+    said = refused(*fitting(folder / "t.csv"), "--cv", 2, "--test-size", 0.3)
+    assert said == "--cv 2 and --test-size 0.3 are two ways to hold rows out: take one."
+
+
+def test_two_classes_have_thresholds_in_json(frame, tmp_path):
+    frame[frame["species"] != "cat"][5:].to_csv(tmp_path / "t.csv", index=False)
+    found = fitted_to(tmp_path / "t.csv")["thresholds"]
+    assert found["class"] == "ant"  # 25 rows, and 30 are bee
+    assert [point["threshold"] for point in found["consequences"]][:3] == [0.01, 0.02, 0.05]
+    assert all(point["n_rows"] == 25 for point in found["consequences"])
+
+
+def test_tables_of_scores_fit_into_80_letters(folder):
+    lines = run(*fitting(folder / "t.csv")).stdout.splitlines()
+    assert lines[0] == "Held out: each row once, in 5 folds; with 95% intervals"
+    ends = [i for i, line in enumerate(lines) if line.startswith("RodeoClassifier of 4 variables")]
+    assert all(len(line) <= 80 for line in lines[: ends[0]])
+    text = "\n".join(lines[: ends[0]])
+    for name in ("balanced accuracy", "AUC", "average precision", "Brier score", "calibration error"):
+        assert re.search(rf" {name} +│ \d\.\d{{3}} \(\d\.\d{{3}} to \d\.\d{{3}}\) │ \d\.\d{{3}} ", text)
+    assert "regression" in text
+    assert re.search(r" ant +│ 30 +│ \d\.\d\d \(\d\.\d\d to \d\.\d\d\) │ ", text)
+    assert [name for name in ("recall", "precision", "F1") if name not in text] == []
 
 
 def test_fit_searches_by_default_and_shows_variables_of_each_class(folder, tmp_path):
@@ -105,13 +147,16 @@ def test_fit_searches_by_default_and_shows_variables_of_each_class(folder, tmp_p
     shown = run("fit", folder / "t.csv", "-t", "species", *options).stdout
     loaded = load_model(tmp_path / "m.corral")
     assert isinstance(loaded, CorralClassifier)
-    words = ("accuracy", "log loss", "calibration", "CorralClassifier", "Gaussian naive Bayes", *SPECIES)
+    words = ("accuracy", "log loss", "calibration", "CorralClassifier", "logistic", *SPECIES)
     assert all(word in shown for word in words)
     found = loaded.describe()
     assert found.markers.any(axis=1).all()
     for a in range(3):
         assert found.phrase(a, found.order[a, 0]) in unwrapped(shown)  # [brackets] are no markup
-    assert all(name in unwrapped(shown) for name in loaded.model_.pool.shares())
+    # Which densities are pooled is for those who ask what is in a model.
+    assert "densities that are pooled" not in shown
+    told = unwrapped(run("info", tmp_path / "m.corral").stdout)
+    assert all(name in told for name in loaded.model_.pool.shares())
 
 
 def unwrapped(shown):
@@ -138,7 +183,7 @@ def marked(tmp_path_factory):
 def test_the_table_of_classes_says_what_marks_them(marked):
     path, found = marked
     shown = run("info", path).stdout
-    assert max(map(len, shown.splitlines()[1:])) <= 80
+    assert max(len(line) for line in shown.splitlines() if line[0] in "│┃┏┡├└") <= 80
     words = unwrapped(shown)
     for k, j in enumerate(found.order[0].tolist()):
         assert (found.phrase(0, j) in words) == (k < 4)
@@ -148,7 +193,7 @@ def test_the_table_of_classes_says_what_marks_them(marked):
         assert sorted(found.also_rests_on(a)) == [0, 1]
         names = ", ".join(found.feature_names[j] for j in found.also_rests_on(a))
         assert f"no variable found labels also rest on {names} relevant by its bandwidths: " in words
-    assert "variables that describe it, strongest first" in words
+    assert "Variables that tell the class best from all other rows come first." in words
 
 
 def test_json_says_what_marks_classes(marked):
@@ -158,7 +203,7 @@ def test_json_says_what_marks_classes(marked):
     far = [found.feature_names[j] for j in order]
     assert result["markers"] == {"far": far, "opposite": [], "same": []}
     assert [mark["words"] for mark in result["marks"]["far"]] == [found.phrase(0, j) for j in order]
-    for name in ("direction", "effect", "pvalue", "typical", "background"):
+    for name in ("direction", "effect", "pvalue", "typical", "others", "background"):
         assert [mark[name] for mark in result["marks"]["far"]] == getattr(found, name)[0, order].tolist()
     assert result["also_rests_on"]["same"] == [found.feature_names[j] for j in found.also_rests_on(2)]
     assert result["relevant"].keys() == result["markers"].keys()  # of algorithm 2
@@ -194,27 +239,12 @@ def test_a_selector_by_algorithm_2_names_its_variables(tmp_path):
     assert re.search(r"│ 3 +│ x\d", run("info", tmp_path / "s.corral").stdout)
 
 
-def test_calibration_error_by_plain_loops():
-    rng = np.random.default_rng(0)
-    proba = rng.dirichlet(np.ones(3), 200)
-    codes = rng.integers(0, 3, 200)
-    total = 0.0
-    for k in range(10):
-        inside = [i for i in range(200) if min(int(proba[i].max() * 10), 9) == k]
-        if inside:
-            hits = np.mean([proba[i].argmax() == codes[i] for i in inside])
-            total += len(inside) / 200 * abs(hits - np.mean([proba[i].max() for i in inside]))
-    assert calibration_error(proba, codes) == pytest.approx(total)
-    certain = np.eye(3)[codes]
-    assert calibration_error(certain, codes) == 0.0
-
-
 def test_quiet_prints_the_essential_line(folder, tmp_path):
     own = fitted_to(folder / "t.csv")["scores"]["RodeoClassifier"]
-    low, high = own["accuracy_interval"]
+    low, high = own["intervals"]["accuracy"]
     assert run(*fitting(folder / "t.csv"), "--quiet").output == (
         f"RodeoClassifier: accuracy {own['accuracy']:.3f}, 95% interval {low:.3f} to {high:.3f}, "
-        "held out 23 of 90 rows\n"
+        "held out each row once, in 5 folds\n"
     )
     model, table = folder / "m.corral", folder / "t.csv"
     assert run("info", model, "-q").output == "RodeoClassifier of 4 variables\n"
@@ -255,7 +285,7 @@ def test_missing_values(folder, frame, tmp_path):
     result = run(*marked, "--missing", "drop-rows", "--json", "--model", tmp_path / "m.corral")
     assert json.loads(result.stdout)["rows"] == 86
     assert notes_of(result) == [
-        "left out 4 of 90 rows, which lack a value; training rows are counted without them."
+        "left out 4 of 90 rows, which lack a value; training rows keep their numbers."
     ]
     rows = frame.drop([3, 5, 7, 9])
     expected = RodeoClassifier(priors="empirical", random_state=0).fit(rows[NAMES], rows["species"])
@@ -363,7 +393,7 @@ def test_bars_where_someone_watches(folder, tmp_path, monkeypatch):
     for name, value in (("FORCE_COLOR", "1"), ("TERM", "xterm"), ("COLUMNS", "100")):
         monkeypatch.setenv(name, value)
     shown = run(*fitting(folder / "t.csv"), "--model", tmp_path / "m.corral").stderr
-    assert "RodeoClassifier without held-out rows, 1 of 1\n" in shown
+    assert "RodeoClassifier without held-out rows, 1 of 5\n" in shown
     assert "Leave-one-out" in shown
     assert "RodeoClassifier with all rows\n" in shown
     result = run("predict", tmp_path / "m.corral", folder / "t.csv", "--out", tmp_path / "o.csv", "--json")
@@ -426,6 +456,29 @@ def test_predict_without_typicality(folder, frame, tmp_path):
     assert found["label"].tolist() == load_model(model).predict(frame[NAMES]).tolist()
 
 
+@pytest.mark.parametrize("out", ["o.csv", "o.parquet", "o.xlsx"])
+def test_predict_keeps_the_columns_of_the_table(out, folder, frame, tmp_path, monkeypatch):
+    monkeypatch.setattr("corral.cli.tables.CHUNK", 7)
+    given = frame.assign(year=2007, when="NA").astype({"höhe": object})
+    given["höhe"] = np.arange(len(given))  # whole numbers, one of which is missing in a chunk
+    text = given.to_csv(index=False).replace(",8,ant", ",,ant")
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    run("predict", folder / "m.corral", tmp_path / "t.csv", "--keep", "--out", tmp_path / out)
+    if out == "o.csv":
+        lines = (tmp_path / out).read_text(encoding="utf-8").splitlines()
+        assert [line.rsplit(",", 6)[0] for line in lines] == text.splitlines()  # as they are
+        assert lines[0].endswith(",when,label,p_ant,p_bee,p_cat,typicality,novel")
+        return
+    found = (
+        pd.read_parquet(tmp_path / out)
+        if out == "o.parquet"
+        else pd.read_excel(tmp_path / out, engine="calamine")
+    )
+    assert list(found.columns[: len(given.columns)]) == list(given.columns)
+    assert_allclose(found["length"], given["length"], rtol=1e-14)
+    assert found["höhe"].isna().sum() == 1
+
+
 def test_predict_needs_only_the_variables_in_any_order(folder, frame, tmp_path):
     frame[["id", *NAMES[::-1]]].replace({"id": {"0001": "NA"}}).to_csv(tmp_path / "t.csv", index=False)
     run("predict", folder / "m.corral", tmp_path / "t.csv", "--id", "id", "--out", tmp_path / "o.csv", "-q")
@@ -442,8 +495,22 @@ def test_novel_rows_are_counted(folder, frame, tmp_path, monkeypatch):
     arguments = ("predict", folder / "m.corral", tmp_path / "t.csv", "--out", tmp_path / "o.csv")
     expected = int(load_model(folder / "m.corral").is_novel(far[NAMES]).sum())
     assert expected >= len(far) / 4
-    assert f"; {expected} of them are novel; " in run(*arguments).stdout
-    assert answered(*arguments)["novel"] == expected
+    done = run(*arguments)
+    assert f"{expected} of 90 rows are novel: " in done.stdout
+    assert "these are significantly more (binomial test, p < 0.001)." in done.stdout
+    why = (
+        f"What makes them unlike the training rows is most often {NAMES[0]} (in {expected} of {expected}; med"
+    )
+    assert f"note: {why}" in done.stderr
+    answer = answered(*arguments)
+    assert answer["novel"] == expected
+    assert answer["why_novel"].startswith(why)
+
+
+def test_few_novel_rows_have_no_reason(folder, tmp_path):
+    arguments = ("predict", folder / "m.corral", folder / "t.csv", "--out", tmp_path / "o.csv")
+    assert run(*arguments).stderr == ""
+    assert answered(*arguments)["why_novel"] == ""
 
 
 def test_sets_and_decisions_equal_python(folder, frame, tmp_path):
@@ -481,7 +548,7 @@ def test_other_classifiers_are_asked_as_well(folder, frame, tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "said"),
     [
-        ("true,ant,bee\nant,0,1\nbee,1,0\n", (), "must name each class once, but names 'cat' 0 times"),
+        ("true,ant,bee\nant,0,1\nbee,1,0\n", (), "must name each class once, but 'cat' is missing"),
         ("true,ant,bee,dog\nant,0,1,1\ndog,1,1,0\n", (), "must name classes, but 'dog' is not one of"),
         ("true,ant,bee,cat\nant,0,x,1\nbee,1,0,1\ncat,1,1,0\n", (), "costs must be numbers, got"),
         ("true,ant,bee,cat\nant,0,1,1\n", ("--set", 1.5), "--set must be a number between 0 and 1"),
@@ -545,7 +612,7 @@ def stand_ins(monkeypatch):
     """The report and the plot, which have tests of their own: what they are asked for."""
     asked = []
 
-    def write_report(path, estimator, X, y=None, **options):
+    def write_report(estimator, X, y, path, **options):
         asked.append((path, estimator, X, y, options))
         path.write_text('<meta name="generator" content="corral">')
         return path
@@ -565,7 +632,7 @@ def stand_ins(monkeypatch):
 
 def test_fit_writes_a_report_on_held_out_rows(folder, frame, tmp_path, stand_ins):
     page = tmp_path / "r.html"
-    result = fitted_to(folder / "t.csv", "--report", page, "--seed", 3)
+    result = fitted_to(folder / "t.csv", "--report", page, "--seed", 3, "--test-size", 0.25)
     [(path, fitted, X, y, options)] = stand_ins
     assert (path, result["report"]) == (page, str(page))
     assert_array_equal(X.to_numpy(), frame[NAMES].to_numpy())
@@ -577,6 +644,8 @@ def test_fit_writes_a_report_on_held_out_rows(folder, frame, tmp_path, stand_ins
     train = np.sort(train)
     expected = model.fit(X.iloc[train], y[train]).predict_proba(X.iloc[test])
     assert_array_equal(options["held_out"].proba, expected)
+    others = ["Gaussian naive Bayes", "logistic regression", "most frequent class"]
+    assert list(options["held_out"].baselines) == others
     assert_array_equal(fitted.predict_proba(X), model.fit(X, y).predict_proba(X))
 
 
@@ -687,8 +756,8 @@ def test_explain_says_what_is_novel(folder, frame, tmp_path):
     assert result["novel"]
     nearest = f"from {result['nearest']}, the nearest class, it differs most by {NAMES[1]} = 10000 ("
     words = unwrapped(run(*arguments).stdout)
-    assert f"It is novel: unlike all training rows; {nearest}training rows " in words
-    assert "). The label means little." in words
+    assert f"It is novel: unlike all training rows; {nearest}{result['nearest']} from " in words
+    assert "). About 1 in 100 rows that are like the training rows is novel, too." in words
 
 
 def test_explain_against_a_class(folder):
@@ -762,9 +831,13 @@ def test_demo_goes_the_whole_way(tmp_path, monkeypatch):
     assert all(f"x{j} narrow (" in shown for j in range(4))
     assert "and 2 more" in shown
     assert "of these labels are right" in shown
-    assert "r0000 (row 0) is " in shown
-    assert "Row 0 is Adelie with probability " in shown
+    assert "new0000 (row 0) is " in shown
+    assert "Row 29 is Chinstrap with probability " in shown
+    assert "bill_length_mm = 58 " in shown
+    ids = [set(pd.read_csv(tmp_path / "d" / name)["id"]) for name in ("groups.csv", "new_groups.csv")]
+    assert ids[0] & ids[1] == set()
     assert "levels: island (3), sex (2)" in shown
+    assert "year" not in load_model(tmp_path / "d" / "penguins.corral").feature_names_in_
     reports = [str(tmp_path / "d" / name) for name in ("groups.html", "penguins.html")]
     assert shown.endswith(f"Open the reports in a browser: {' and '.join(reports)}\n")
     patterns = ("{}.csv", "new_{}.csv", "{}.corral", "{}_labels.csv", "{}_why.png", "{}.html")

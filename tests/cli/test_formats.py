@@ -299,6 +299,6 @@ def test_points_that_mark_thousands(tmp_path):
     path.write_text("\n".join(["x;y;k", *rows]))
     shown = run("fit", path, "--target", "k").output
     assert "column 'y': the point marks thousands, as in '1.001'." in shown
-    assert "y high (1030; others 929)" in shown
+    assert "y low (929; others 1030)" in shown
     path.write_text("\n".join(["x;y;k", *rows, "2,5;1.5;low"]))  # a decimal point among them
     assert "thousands" not in run("fit", path, "--target", "k").output

@@ -50,7 +50,7 @@ SUFFIXES = (
     "packed: .csv.gz, .csv.bz2, .csv.xz, .csv.zst."
 )
 READABLE = SUFFIXES.replace(".xlsx", ".xlsx, .xls, .xlsb, .ods")
-NO_TEXT = "{} is no text, or needs --encoding: it holds the byte 0x00."
+NO_TEXT = "{} is not text, or needs --encoding: it holds the byte 0x00."
 NO_EXCEL = "{} cannot be read as Excel: Cannot detect file format; it may be damaged, or be locked."
 NO_ENCODING = "--encoding: there is no encoding {!r}; utf-8, utf-16, cp1252 and latin-1 are some."
 OTHERWISE = "; or leave the column out by --drop, or make levels of its values by --categorical."
@@ -141,11 +141,7 @@ REFUSED = {
     ),
     "a target of measurements": (
         text(rows().assign(y=rows()["a"] * 1.7)),
-        "the target has {n} different values in 40 rows: these are no classes.",
-    ),
-    "too few rows to hold some out": (
-        "a,y\n1,u\n2,v\n3,u\n4,v\n",
-        "a share of 0.25 held out is 1 of 4 rows; both parts need a row of each of the 2 classes.",
+        "the target has {n} different values in 40 rows: these are not classes.",
     ),
     "the target alone": (text(rows()[["y"]]), "{} has no variables beside the target."),
     "empty variables": (text(rows().assign(a="", b="NA")), "{} has no variables beside the target."),
@@ -253,7 +249,7 @@ READ = {
     ),
     "few rows of a class": (
         with_cells("y", dict.fromkeys(range(4), "w")),
-        "fewer than 10 rows have the class 'w' (4), so that the accuracy of a class of 4 is known to within "
+        "fewer than 10 rows have the class 'w' (4), so that the recall of a class of 4 is known to within "
         "0.49 at best: collect more rows, or leave such classes out (--drop-small-classes 10).",
     ),
 }
@@ -334,7 +330,7 @@ TAKEN = {
         with_cells("y", {3: "", 5: ""}),
         "--missing",
         "drop-unlabelled",
-        note="left out 2 of 40 rows, which have no class; training rows are counted without them.",
+        note="left out 2 of 40 rows, which have no class; training rows keep their numbers.",
     ),
 }
 

@@ -181,7 +181,8 @@ def told_apart(likeness: ArrayLike, codes: ArrayLike, weights: ArrayLike) -> flo
     n_classes, found = len(likeness[0]), []
     scores = [scores_of(row, [0.0] * n_classes) for row in likeness]
     for y in range(n_classes):
-        best = [max(u for k, u in enumerate(row) if k != y) for row in scores]
+        # Nine digits: what differs by rounding is equal.
+        best = [float(f"{max(u for k, u in enumerate(row) if k != y):.8e}") for row in scores]
         pairs = [
             (m[i] * m[k], 1.0 if best[i] < best[k] else 0.5 if best[i] == best[k] else 0.0)
             for i, code in enumerate(codes)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
+from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
@@ -15,7 +16,13 @@ from conformal import conformal_oracle
 from corral import CorralClassifier, RodeoClassifier
 from corral.conformal.missing_values import draw_removals, expected_changes, learn_changes
 from corral.conformal.outlyingness import Columns, ColumnValues
-from corral.conformal.typicality import Shares, shares_of_members, weigh_points, with_least_share
+from corral.conformal.typicality import (
+    Shares,
+    excess_pvalue,
+    shares_of_members,
+    weigh_points,
+    with_least_share,
+)
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.datasets import make_shifted_groups
 from corral.parallel import Computation
@@ -174,6 +181,37 @@ def test_shares_of_members_against_loops():
     assert_allclose(shares_of_members(left_out, codes, weights), expected / expected.sum(), rtol=1e-9)
     alike = shares_of_members(left_out[:, :, :1], np.zeros(60, dtype=np.int64), weights)
     assert_array_equal(alike, 0.5)  # one class tells nothing of others
+
+
+def test_rounding_errors_change_no_share_and_no_quantile():
+    """As where rows are summed in another order: ties stay ties."""
+    rng = np.random.default_rng(0)
+    codes, weights = rng.integers(0, 3, 60), rng.uniform(0.2, 4.0, 60)
+    left_out = np.round(rng.normal(size=(2, 60, 3)), 1)
+    noisy = left_out * (1.0 + 1e-14 * rng.normal(size=left_out.shape))
+    assert_allclose(
+        shares_of_members(noisy, codes, weights), shares_of_members(left_out, codes, weights), rtol=1e-9
+    )
+    values = np.repeat([-3.7, -1.1, 0.4], 20)
+    noisy = values * (1.0 + 1e-14 * rng.normal(size=60))
+    expected, found = Shares.of(values, weights), Shares.of(noisy, weights)
+    assert_array_equal(found.values, expected.values)
+    for level in np.linspace(0.01, 0.99, 50):
+        assert_allclose(found.quantile(level), expected.quantile(level), rtol=1e-9)
+
+
+def test_the_number_of_novel_rows_has_the_probability_that_it_says():
+    assert_allclose(excess_pvalue(3, 115, 0.01, 1e9), binom.sf(2, 115, 0.01), rtol=1e-4)
+    assert excess_pvalue(0, 115, 0.01, 200) == 1.0
+    rng = np.random.default_rng(0)
+    pvalues = []
+    for _ in range(2000):
+        training, new = rng.normal(size=199), rng.normal(size=300)
+        n_novel = int((new < Shares.of(training, np.ones(199)).quantile(0.01)).sum())
+        pvalues.append(excess_pvalue(n_novel, 300, 0.01, 199))
+    for level in (0.01, 0.05, 0.2):  # in counts, p-values are coarse
+        share = np.mean(np.array(pvalues) <= level)
+        assert 0.4 * level < share < level + 3.0 * np.sqrt(level / 2000)
 
 
 def test_sets_against_loops(iris):
@@ -546,7 +584,7 @@ def test_no_decision_where_it_costs_less(iris, models):
         (csr_array(np.eye(3)), "costs must be numbers, got <"),
         ([[0, 1], [1, 0, 1], [1, 1, 0]], r"costs must be numbers, got \[\[0, 1\],"),
         (np.full((3, 3), -np.inf), "to decide for 0 where 0 is true costs -inf"),
-        ({0: {1: 1.0, 2: 1.0}, 1: {0: 1.0, 2: 1.0}}, "names 2 0 times"),
+        ({0: {1: 1.0, 2: 1.0}, 1: {0: 1.0, 2: 1.0}}, "must name each class once, but 2 is missing"),
         ({0: {1: 1.0}, 1: {0: 1.0, 2: 1.0}, 2: {0: 1.0, 1: 1.0}}, "decide for 2 where 0 is true"),
         ({0: {1: 1.0, 7: 1.0}, 1: {}, 2: {}}, "7 is not one of them"),
         ({0: 1.0, 1: 2.0, 2: 3.0}, "dict of dicts"),

@@ -149,7 +149,7 @@ def test_an_ordinary_model(thinned, tmp_path):
     assert str(loaded.explain(QUERIES)) == str(thinned.explain(QUERIES))
     with pytest.raises(TypeError, match=r"not DaskCorralClassifier; call its to_local\(\) first"):
         save_model(thinned, tmp_path / "cluster.corral")
-    write_report(tmp_path / "report.html", thinned, QUERIES[:3])
+    write_report(thinned, QUERIES[:3], path=tmp_path / "report.html")
     assert thinned.typicality(QUERIES).shape == (15, 3)
     assert thinned.predict_set(QUERIES).shape == (15, 3)
     assert not hasattr(thinned, "partial_fit")

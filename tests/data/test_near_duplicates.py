@@ -48,6 +48,17 @@ def test_every_kind_is_found(kind):
         assert SAID[kind] == (found.kind if found.column is None else f"column {X.columns[found.column]!r}")
 
 
+@pytest.mark.parametrize("n_twins", [3, 20, 60])
+def test_small_differences_in_columns_of_few_values_are_found(n_twins):
+    """Magnesium has 53 values in 178 rows of wine: it is not continuous, and twins differ in it, too."""
+    wine = load_wine().data
+    twins = wine[:n_twins] * (1.0 + 1e-6)
+    found = near_duplicates(np.vstack([wine, twins]))
+    assert (found.n_rows, found.kind) == (2 * n_twins, "small differences")
+    twins[:, 4] = wine[:n_twins, 4] + 1.0  # the smallest difference that the table knows
+    assert near_duplicates(np.vstack([wine, twins])) is None
+
+
 @pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 @pytest.mark.parametrize(
     ("estimator", "kind"),

@@ -614,6 +614,7 @@ def test_adding_a_constant_and_rescaling_a_column(scale, update, problem, consta
     weighted=st.booleans(),
     bandwidth=st.sampled_from(["local", "class"]),
 )
+@pytest.mark.filterwarnings("ignore::corral.ShiftedTableWarning")
 def test_threads_and_chunks_change_no_bit(update, seed, n_jobs, chunk, weighted, bandwidth):
     rng = np.random.default_rng(seed)
     X, y = make_shifted_groups(30, groups=(1, 2, 3), random_state=seed % 2**32)

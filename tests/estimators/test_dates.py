@@ -163,7 +163,7 @@ def test_a_report_of_folds_that_lack_a_variable(rows):
     assert aligned.evidence.shape == (60, 5)
     np.testing.assert_allclose(aligned.log_odds, explanation.log_odds)
     assert not aligned.evidence[:, 4].any()
-    page = write_report(None, CorralClassifier(random_state=0).fit(X, y), X, y, held_out=held_out)
+    page = write_report(CorralClassifier(random_state=0).fit(X, y), X, y, held_out=held_out)
     assert "when" in page.html
 
 

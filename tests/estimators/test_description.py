@@ -17,15 +17,20 @@ from corral import (
     EmptySelectionWarning,
     MarkerSelector,
     RodeoClassifier,
+    load_model,
+    save_model,
 )
 from corral.datasets import make_shifted_groups, make_ten_groups
 from corral.evidence.log_odds import class_evidence
 from corral.markers.contrast import contrast
 from corral.parallel import Computation
-from corral.sentences.numbers import different_texts, exact_text, number_text, range_texts
+from corral.sentences.numbers import different_texts, exact_text, number_text, percent_texts, range_texts
 from evidence import evidence_oracle
 
-HEADS = ["class", "variable", "marker", "direction", "effect", "pvalue", "typical", "background", "evidence"]
+HEADS = ["class", "variable", "marker", "direction", "effect", "pvalue", "evidence"]
+NUMBERS = ["lower_quartile", "upper_quartile", "share"]
+HEADS += ["typical", "others", "background", "background_classes", *NUMBERS]
+HEADS += [f"{sample}_{name}" for sample in ("others", "background") for name in NUMBERS]
 QUICK = {"random_state": 0}
 
 
@@ -72,7 +77,7 @@ def test_the_frame_has_a_line_for_each_class_and_variable(iris, estimator):
     assert isinstance(description, Description)
     frame = description.to_frame()
     selects = isinstance(model, MarkerSelector)
-    assert frame.columns.tolist() == (HEADS[:-1] if selects else HEADS)
+    assert frame.columns.tolist() == [name for name in HEADS if name != "evidence" or not selects]
     assert frame["class"].tolist() == np.repeat(model.classes_, 4).tolist()
     found = contrast(X.to_numpy(), np.searchsorted(model.classes_, y), 3)
     for label, of_class in frame.groupby("class"):
@@ -80,9 +85,9 @@ def test_the_frame_has_a_line_for_each_class_and_variable(iris, estimator):
         j = [X.columns.tolist().index(name) for name in of_class["variable"]]
         assert sorted(j) == [0, 1, 2, 3]
         assert_array_equal(of_class["marker"], found.markers[a, j])
-        assert_array_equal(of_class["effect"], found.effect[a, j])
         assert_array_equal(of_class["pvalue"], found.pvalue[a, j])
         assert_allclose(of_class["typical"], X[y == label].median().iloc[j])
+        assert_allclose(of_class["others"], X[y != label].median().iloc[j])
         # Relevant variables first, and strong ones before weak ones.
         order = list(zip(~of_class["marker"], -of_class["effect"].abs(), strict=True))
         assert order == sorted(order)
@@ -127,7 +132,8 @@ def test_evidence_agrees_with_the_plain_loops(bandwidth, weighted):
 
     expected = evidence_oracle.mean_evidence(X, y, bandwidths, model.class_prior_, weights)
     assert_allclose(model.describe().evidence, expected, rtol=1e-9, atol=1e-9)
-    assert_allclose(model.feature_importances_, np.maximum(np.mean(expected, axis=0), 0.0), atol=1e-9)
+    means = np.maximum(np.mean(expected, axis=0), 0.0)
+    assert_allclose(model.feature_importances_, means / means.sum(), atol=1e-9)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -251,19 +257,169 @@ def test_mostly_zeros_are_told_by_ranges_or_shares():
     half = np.where(random.random(400) < np.where(y == "rich", 0.4, 0.05), random.exponential(5, 400), 0.0)
     few = np.where(random.random(400) < np.where(y == "rich", 0.2, 0.0), random.exponential(5, 400), 0.0)
     description = MarkerSelector().fit(np.column_stack([half, few]), y).describe()
-    upper, share = (
-        np.quantile(half[y == "rich"], 0.75, method="averaged_inverted_cdf"),
-        (few[y == "rich"] == 0.0).mean(),
-    )
+    upper, share = np.quantile(half[y == "rich"], 0.75), (few[y == "rich"] == 0.0).mean()
     assert description.phrase(0, 0) == f"x0 low (0 to 0; others 0 to {upper:.4g})"
-    assert description.phrase(0, 1) == f"x1 low (0 in 100%; others in {share:.0%})"
+    assert description.phrase(0, 1) == f"x1 = 0 more often (100%; others {share:.0%})"
+    least = few[few > 0.0].min()
+    assert description.phrase(1, 1).startswith("x1 at least 0.")
+    assert float(description.phrase(1, 1).split()[3]) == pytest.approx(least, rel=1e-3)
 
 
 def test_many_variables_are_counted():
     X, y = load_breast_cancer(return_X_y=True)
     description = MarkerSelector().fit(X, y).describe()
-    n = int(description.markers[0].sum())
-    assert repr(description).splitlines()[0].endswith(f", and {n - 4} more")
+    n = int(description.markers[1].sum())
+    assert repr(description).splitlines()[1].endswith(f", and {n - 4} more")
+
+
+# Beside all other rows
+
+
+def five_places(n=60, seed=0):
+    """Five classes: "a" is high where three others are low and one is high as well; it has a color of two."""
+    random = np.random.default_rng(seed)
+    y = np.repeat(list("abcde"), [n, n, n, n, 3 * n])
+    high = np.isin(y, ["a", "e"])
+    X = pd.DataFrame({"length": random.normal(np.where(high, 6.0, 0.0), 1.0).round(2)})
+    X["color"] = pd.Categorical(np.where(high, "red", random.choice(["blue", "green"], y.size)))
+    X["width"] = random.normal(np.where(y == "a", 2.0, 0.0), 1.0).round(2)
+    return X, y
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+def test_others_are_all_other_rows_and_the_background_is_named():
+    X, y = five_places()
+    description = MarkerSelector().fit(X, y).describe()
+    own, others, three = y == "a", y != "a", np.isin(y, ["b", "c", "d"])
+    shares = [(X["color"][rows] == "red").mean() for rows in (own, three, others)]
+    assert shares == [1.0, 0.0, 0.5]
+    assert (
+        description.phrase(0, 1)
+        == 'color = "red" more often (100%; 0% in 3 of 4 other classes; 50% of all others)'
+    )
+    medians = [f"{X['length'][rows].median():.4g}" for rows in (own, three, others)]
+    assert description.phrase(0, 0) == (
+        "length high ({}; {} in 3 of 4 other classes; {} in all others)".format(*medians)
+    )
+    assert (
+        description.phrase(0, 2)
+        == f"width high ({X['width'][own].median():.4g}; others {X['width'][others].median():.4g})"
+    )
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+def test_markers_are_ranked_by_all_other_rows_and_few_are_shown():
+    X, y = five_places()
+    weak = np.random.default_rng(1).normal(np.where(y == "a", 0.7, 0.0), 1.0)
+    description = MarkerSelector().fit(X.assign(weak=weak, shifted=weak + 20.0 * (y == "a")), y).describe()
+    assert description.markers[0].all()
+    names = [description.feature_names[j] for j in description.markers_of(0)]
+    assert names == ["shifted", "width", "length", "color", "weak"]
+    assert np.all(np.diff(np.abs(description.effect[0, description.order[0]])) <= 0.0)
+    assert [description.feature_names[j] for j in description.leading_markers(0)] == names[:4]
+    assert description.lines(0)[-1] == "and 1 more"
+    # What marks half of the classes tells none of them from all other rows.
+    assert description.effect[0, description.feature_names.index("color")] == 0.5
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+def test_the_frame_has_the_numbers_of_the_sentences():
+    X, y = five_places()
+    X.loc[::9, "width"] = np.nan
+    frame = MarkerSelector().fit(X, y).describe().to_frame()
+    for _, line in frame.iterrows():
+        x, own = X[line["variable"]], y == line["class"]
+        for prefix, rows in (("", own), ("others_", ~own)):
+            assert line[f"{prefix}missing"] == pytest.approx(x[rows].isna().mean())
+            if line["variable"] == "color":
+                category = line["direction"].split('"')[1]
+                assert line[f"{prefix}share"] == pytest.approx((x[rows] == category).mean())
+                continue
+            lower, median, upper = x[rows].quantile([0.25, 0.5, 0.75])
+            assert line[["typical", "others"][rows is not own]] == pytest.approx(median)
+            assert line[f"{prefix}lower_quartile"] == pytest.approx(lower)
+            assert line[f"{prefix}upper_quartile"] == pytest.approx(upper)
+    red = frame[(frame["class"] == "a") & (frame["variable"] == "color")].iloc[0]
+    assert (red["typical"], red["background_share"], red["background_classes"]) == ("red", 0.0, 3)
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+def test_groups_change_no_number_of_a_sentence():
+    X, y = five_places()
+    groups = np.arange(len(y)) // 6
+    X["length"] += np.repeat(np.random.default_rng(2).normal(0.0, 3.0, groups.max() + 1), 6)
+    plain, grouped = (MarkerSelector().fit(X, y, groups=each).describe() for each in (None, groups))
+    for name in ("typical", "others", "typical_range", "others_range"):
+        assert_array_equal(getattr(grouped, name), getattr(plain, name), err_msg=name)
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+def test_where_nothing_is_missing_no_share_says_so():
+    random = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [40, 60, 80])
+    X = pd.DataFrame({"complete": random.normal(size=180), "often": random.normal(size=180)})
+    X.loc[(y == 1) & (random.random(180) < 0.7), "often"] = np.nan
+    description = MarkerSelector().fit(X.assign(far=10.0 * y), y, groups=np.arange(180) // 2).describe()
+    assert not description.missing_shares[:, :, 0].any()
+    frame = description.to_frame().set_index(["class", "variable"])
+    for name in ("missing", "others_missing", "background_missing"):
+        assert (frame.loc[(slice(None), "complete"), name] == 0.0).all()
+    share = X["often"][y == 1].isna().mean()
+    assert description.missing_phrases(1) == [f"often missing more often ({share:.0%}; others 0%)"]
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+def test_sample_weights_count():
+    X, y = five_places()
+    weights = np.random.default_rng(3).integers(0, 4, len(y))
+    description = MarkerSelector().fit(X, y, sample_weight=weights).describe()
+    rows = np.repeat(np.arange(len(y)), weights)
+    share = (X["color"].to_numpy()[rows][y[rows] != "a"] == "red").mean()
+    assert description.shares[1, 0, 1] == pytest.approx(share)
+    widths = np.repeat(X["width"], weights)[np.repeat(y, weights) != "a"]
+    assert description.others[0, 2] == pytest.approx(np.quantile(widths, 0.5, method="averaged_inverted_cdf"))
+
+
+def test_compressed_classes_are_described_by_all_rows(tmp_path):
+    X, y = five_places(150)
+    X.loc[(y == "b") & (np.arange(y.size) % 3 > 0), "width"] = np.nan
+    fitted = CorralClassifier(max_rows=40, **QUICK).fit(X, y)
+    assert len(fitted.model_.data.X) == 5 * 40
+    save_model(fitted, tmp_path / "m.corral")
+    for model in (fitted, load_model(tmp_path / "m.corral")):
+        description = model.describe()
+        for a, label in enumerate("abcde"):
+            own, others = X[y == label], X[y != label]
+            assert_allclose(description.typical[a, [0, 2]], own[["length", "width"]].median())
+            assert_allclose(description.others[a, [0, 2]], others[["length", "width"]].median())
+            assert_allclose(
+                description.missing_shares[:2, a, 2], [each["width"].isna().mean() for each in (own, others)]
+            )
+        assert description.phrase(0, 1).endswith("(100%; 0% in 3 of 4 other classes; 50% of all others)")
+
+
+def test_two_classes_are_described_once():
+    X, y = load_breast_cancer(return_X_y=True)
+    description = MarkerSelector().fit(X, y).describe()
+    first, second = repr(description).splitlines()
+    assert first == "0: the same variables as for 1, the other way round"
+    assert second == f"1: {', '.join(description.lines(1))}"
+    assert description.lines(0)[0] != description.lines(1)[0]
+    assert "the other way round" in description._repr_html_()
+
+
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
+def test_categories_that_are_equally_frequent_share_a_sentence():
+    y = np.repeat(["Europe", "Africa", "Asia"], [120, 240, 240])
+    country = [*np.repeat(list("ABCDEFGHIJ"), 12), *np.tile(list("UVWXYZ"), 80)]
+    description = MarkerSelector().fit(pd.DataFrame({"country": pd.Categorical(country)}), y).describe()
+    assert description.phrase(2, 0) == 'country = "A" or 9 other categories more often (100%; others 0%)'
+
+
+def test_small_shares_look_different():
+    assert percent_texts([0.004, 0.001]) == ["0.4%", "0.1%"]
+    assert percent_texts([1.0, 0.9996, 0.5]) == ["100.00%", "99.96%", "50.00%"]
+    assert percent_texts([0.25, 0.25]) == ["25%", "25%"]
 
 
 class Cells(HTMLParser):
@@ -288,7 +444,13 @@ def test_notebooks_show_a_table(fitted):
     assert any(text.startswith("<script>alert(1)</script> = 1 more often") for text in cells.texts)
     assert "no variable found" in cells.texts
     description = fitted.describe()
-    assert Cells(description._repr_html_()).tags.count("tr") == 1 + description.markers.sum()
+    n_lines = sum(len(description.lines(a)) for a in range(3))
+    cells = Cells(description._repr_html_())
+    assert cells.tags.count("tr") == 1 + n_lines
+    assert {f"{effect:+.2f}" for effect in description.effect[0, description.leading_markers(0)]} < set(
+        cells.texts
+    )
+    assert any("best from all other rows" in text for text in cells.texts)
 
 
 @pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")

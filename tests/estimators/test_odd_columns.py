@@ -145,7 +145,7 @@ def _everything_about(table, y):
         table[[name]] if hasattr(table, "iloc") else table.select([name]) for name in ("length", "mass")
     )
     bound = estimate_sample_sizes(
-        length, y, tolerance=5.0, initial_size=5, test_size=5, step=5, random_state=0
+        length, y, method="bound", tolerance=5.0, initial_size=5, test_size=5, step=5, random_state=0
     )
     with pytest.raises(ValueError, match="Column 'mass' has gaps"):
         LSPClassifier().fit(mass, y)
@@ -193,6 +193,20 @@ def test_very_long_names_are_shortened_when_they_are_printed(rows, tmp_path):
     assert "q" * 100 not in said.replace("\n", "")
     assert len(visible("two words " * 500_000)) < 3000
     assert visible("/a" * 100) == "/a" * 100
+
+
+@pytest.mark.parametrize("estimator", [RodeoClassifier(), CorralClassifier(random_state=0)])
+def test_names_that_are_numbers_are_kept(estimator, rows, tmp_path):
+    table, y = rows
+    table = pd.DataFrame({2019: table["a"], 2020: table["b"]})
+    model = estimator.fit(table, y)
+    assert model.describe().feature_names == ["2019", "2020"]
+    assert model.explain(table[:1]).feature_names == ["2019", "2020"]
+    save_model(model, tmp_path / "model.corral")
+    assert load_model(tmp_path / "model.corral").describe().feature_names == ["2019", "2020"]
+    # A count from 0 is no name, and neither are those of an earlier table.
+    for nameless in (table.set_axis([0, 1], axis=1), table.to_numpy()):
+        assert estimator.fit(nameless, y).describe().feature_names == ["x0", "x1"]
 
 
 def test_what_is_no_table_is_named(rows):

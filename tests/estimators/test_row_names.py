@@ -5,9 +5,23 @@ import re
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+from numpy.testing import assert_array_equal
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from corral import CorralClassifier, LSPClassifier, RodeoClassifier, load_model, save_model
+from corral import (
+    CorralClassifier,
+    ExplanationDisplay,
+    LSPClassifier,
+    RodeoClassifier,
+    explain,
+    load_model,
+    save_model,
+    write_report,
+)
 from corral.datasets import make_shifted_groups
 from support.cli import refused, run
 from support.forgery import put_together, take_apart
@@ -61,10 +75,56 @@ def test_names_of_fewer_rows_than_are_listed():
 
 def test_a_count_names_nothing(frame):
     X, y = frame[NAMES], frame["y"]
-    for rows in (X, X[::2], X.to_numpy(), X.to_numpy().tolist()):
+    for rows in (X, X[::2].reset_index(drop=True), pl.from_pandas(X), X.to_numpy(), X.to_numpy().tolist()):
         fitted = RodeoClassifier().fit(rows, y[::2] if len(rows) == 30 else y)
         assert not hasattr(fitted, "row_names_in_")
-        assert fitted.explain(X[:1] if hasattr(rows, "iloc") else X[:1].to_numpy()).row_names is None
+        found = fitted.explain(rows[:2])
+        assert found.row_names is None
+        assert found.sample_names is None
+        assert fitted.assess(rows[:2]).sample_names is None
+        assert "sample 1: " in repr(found)
+
+
+@pytest.mark.parametrize("kind", [RodeoClassifier, CorralClassifier])
+def test_whole_numbers_of_a_divided_table_name_rows(kind, frame, tmp_path):
+    """As `train_test_split` leaves them: `X.loc` takes them, for new and for training rows."""
+    X, y = frame[NAMES], frame["y"]
+    train, new = train_test_split(X, random_state=0, stratify=y)
+    fitted = kind(random_state=0).fit(train, y[train.index])
+    save_model(fitted, tmp_path / "m.corral")
+    for model in (fitted, load_model(tmp_path / "m.corral")):
+        found = model.explain(new)
+        assert found.sample_names.tolist() == new.index.tolist()
+        assert model.assess(new).sample_names.tolist() == new.index.tolist()
+        assert_array_equal(X.loc[found.row_names[0]], train.iloc[found.rows[0]])
+        label, first = new.index[0], found.row_names[0, 0]
+        assert repr(found).startswith(f"sample {label}: ")
+        assert f"closest:  row {first}" in repr(found)
+        assert f"<td>{label}</td>" in found._repr_html_()
+        assert found.sentences(0)["label"].startswith(f"Sample {label} is ")
+        assert f"row {first}" in found.sentences(0)["nearest"]
+        assert found.to_frame()["sample"].unique().tolist() == new.index.tolist()
+        support = found.support_to_frame()
+        assert support["sample"].unique().tolist() == new.index.tolist()
+        assert support["name"].tolist() == found.row_names.ravel().tolist()
+    drawn = ExplanationDisplay.from_explanation(found).axes_[1].get_yticklabels()
+    assert drawn[0].get_text() == f"row {first}"
+
+
+def test_a_pipeline_keeps_the_labels_of_samples(frame):
+    X, y = frame.set_index("patient")[NAMES], frame["y"]
+    pipeline = make_pipeline(StandardScaler(), RodeoClassifier()).fit(X, y)
+    assert explain(pipeline, X[3:5]).sample_names.tolist() == frame["patient"][3:5].tolist()
+
+
+def test_reports_name_rows_by_their_labels(frame, tmp_path):
+    X, y = frame[NAMES], frame["y"]
+    train, new = train_test_split(X, random_state=0, stratify=y)
+    fitted = CorralClassifier(random_state=0).fit(train, y[train.index])
+    write_report(fitted, new, y[new.index], tmp_path / "r.html")
+    data = data_of((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert sorted(row["name"] for row in data["rows"]) == sorted(map(str, new.index))
+    assert data["trainingNames"] == {i: train.index[int(i)] for i in data["training"]}
 
 
 def test_names_of_another_fit_are_forgotten(frame):
@@ -76,7 +136,15 @@ def test_names_of_another_fit_are_forgotten(frame):
 
 
 @pytest.mark.parametrize(
-    "forged", [["a"], "P0001", {"column": 1, "names": []}, {"column": None, "names": [1] * 60}, {}]
+    "forged",
+    [
+        ["a"],
+        "P0001",
+        {"column": 1, "names": []},
+        {"column": None, "names": [1.5] * 60},
+        {"column": None, "names": [True] * 60},
+        {},
+    ],
 )
 def test_forged_names_are_refused(forged, folder, tmp_path):
     header, arrays = take_apart(folder / "m.corral")
@@ -151,7 +219,7 @@ def test_rows_that_are_not_there(folder, frame, tmp_path):
     frame[NAMES].to_csv(nameless, index=False)
     assert run("explain", model, nameless, "--row", 7, "-q").stdout.startswith("Row 7 is ")
     assert refused("explain", model, nameless, "--row", "P0004") == (
-        f"{nameless}: --row 'P0004' is no number of a row, and the model knows no column that names rows."
+        f"{nameless}: --row 'P0004' is not a row number, and the model has no column that names rows."
     )
 
 

@@ -175,6 +175,7 @@ def test_the_search_reads_some_rows_only(monkeypatch):
 # Odd data
 
 
+@pytest.mark.filterwarnings("ignore::corral.ShiftedTableWarning")
 def test_far_samples(data, fitted):
     X, y = data
     queries = np.vstack(
@@ -229,7 +230,8 @@ def test_one_class_with_rows(data):
 # What is refused
 
 BAD = {
-    "priors": ["equal", None, [0.5, 0.5], [0.5, 0.6, 0.7], [-1.0, 1.0, 1.0]],
+    "priors": ["equal", None, [0.5, 0.5], [0.5, 0.6, 0.7], [-1.0, 1.0, 1.0], {1: 0.5, 3: 0.25, 5: 0.5}],
+    "class_weight": ["equal", [1.0, 2.0, 3.0], {1: -1.0}, {1: math.inf}, {1: "heavy"}],
     "min_effect": [-0.1, 1.5, math.nan, "0.2", None, True],
     "n_jobs": [0, "two", 1.5],
     "random_state": ["seed", 1.5],

@@ -69,7 +69,7 @@ X, Y = make_shifted_groups(20, groups=(4, 5), random_state=0)
 # No z-score is so low.
 NONE = {"cutpoint": -100.0, "beta": 0.5}
 SELECTED = {**NONE, "features": "selected"}
-SIZES = {"tolerance": 9.0, "initial_size": 5, "test_size": 5, "step": 2}
+SIZES = {"method": "bound", "tolerance": 9.0, "initial_size": 5, "test_size": 5, "step": 2}
 
 CALLS = {
     "fit": lambda: RodeoClassifier(**SELECTED).fit(X, Y),

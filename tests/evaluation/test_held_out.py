@@ -6,8 +6,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from corral import RodeoClassifier
+from corral.evaluation.baselines import MixedNaiveBayes
 from corral.evaluation.held_out import held_out_predictions
-from corral.evaluation.naive_bayes import MixedNaiveBayes
 from corral.evaluation.splits import Units, split_rows
 
 

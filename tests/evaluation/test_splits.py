@@ -54,3 +54,57 @@ def test_copies_of_most_rows_link_groups():
     two = Units.of(table, np.arange(12) % 2, np.repeat(["p", "q", "r", "s"], 3))
     assert_array_equal(two.groups, np.repeat([0, 1, 1, 2], 3))
     assert two.distinct.size == 10
+
+
+# By default
+
+
+def test_few_rows_are_held_out_once_each():
+    rng = np.random.default_rng(0)
+    y = rng.choice(["u", "v"], 999, p=[0.8, 0.2])
+    splits = split_rows(y, Units(np.arange(999)), test_size=None, cv=None, seed=0)
+    assert len(splits) == 5
+    assert_array_equal(np.sort(np.concatenate([test for _, test in splits])), np.arange(999))
+    for train, test in splits:
+        assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(999))
+        assert np.mean(y[test] == "v") == pytest.approx(np.mean(y == "v"), abs=0.01)
+    y = np.append(y, "u")
+    [(_, test)] = split_rows(y, Units(np.arange(1000)), test_size=None, cv=None, seed=0)
+    assert test.size == 250
+    [(_, test)] = split_rows(y[:999], Units(np.arange(999)), test_size=0.5, cv=None, seed=0)
+    assert test.size == 500
+
+
+def test_a_class_of_two_rows_does_not_reduce_the_folds():
+    y = np.repeat(["u", "v", "w"], [2, 40, 40])
+    splits = split_rows(y, Units(np.arange(82)), test_size=None, cv=None, seed=0)  # warnings are errors
+    assert len(splits) == 5
+    assert all(set(y[train]) == {"u", "v", "w"} for train, _ in splits)
+
+
+@pytest.mark.parametrize(("n_groups", "n_folds"), [(20, 5), (3, 3)])
+def test_groups_are_whole_in_folds(n_groups, n_folds):
+    groups = np.arange(120) % n_groups
+    y = np.where(np.random.default_rng(0).random(120) < 0.5, "u", "v")
+    splits = split_rows(y, Units(np.arange(120), groups), test_size=None, cv=None, seed=0)
+    assert len(splits) == n_folds
+    for train, test in splits:
+        assert not set(groups[train]) & set(groups[test])
+
+
+def test_folds_that_would_lose_a_class_are_not_taken():
+    """A class of two groups, which some folds would hold out together."""
+    groups = np.arange(90) // 9
+    y = np.where(groups < 2, "u", "v")
+    for seed in range(10):
+        for train, test in split_rows(y, Units(np.arange(90), groups), test_size=None, cv=None, seed=seed):
+            assert set(y[train]) == {"u", "v"}
+            assert test.size
+
+
+def test_a_part_needs_a_row_of_each_class():
+    y = np.array(["u", "v", "u", "v"])
+    said = "a share of 0.25 held out is 1 of 4 rows; both parts need a row of each of the 2 classes"
+    with pytest.raises(ValueError, match=said):
+        split_rows(y, Units(np.arange(4)), test_size=0.25, cv=None, seed=0)
+    assert len(split_rows(y, Units(np.arange(4)), test_size=None, cv=None, seed=0)) == 2

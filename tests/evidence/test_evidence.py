@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import softmax
 from sklearn.base import clone
 
 import paper_oracle
@@ -14,6 +15,7 @@ from corral.evidence import explainers
 from corral.evidence import log_odds as evidence
 from corral.evidence.explainers import explainer_of
 from corral.evidence.log_odds import explanation_coalitions, row_evidence, strongest_rivals
+from corral.evidence.support import largest_shares
 from corral.parallel import Computation
 from corral.posterior import log_odds
 from corral.shapley import Coalitions
@@ -365,14 +367,50 @@ def test_effective_rows_and_cautions():
     of_group = grouped.explain([[5.0], [9.1]])
     both = of_group.shares[0][np.isin(of_group.rows[0], [2, 3])].sum()
     assert_allclose(of_group.group_share, [both, 1.0], rtol=1e-12)
-    assert of_group.caution(1) == "the label rests on one group: its rows have 100% of its density"
-    assert "caution:  the label rests on one group" in repr(of_group)
+    assert of_group.caution(1) == ""  # so few rows have no usual share
 
 
-def test_one_row_that_carries_a_label_is_named():
-    X = np.array([[0.0], [9.0], [20.0], [21.0]])
-    frame = pd.DataFrame(X, index=pd.Index(["p", "q", "r", "s"], name="patient"), columns=["x"])
-    model = RodeoClassifier(**INITIAL, c0=0.5).fit(frame, [0, 0, 1, 1])
-    found = model.explain(frame.iloc[:1])
-    assert found.effective_rows[0] < 1.1
-    assert found.caution(0) == "the label rests on one training row: p has 100% of its density"
+@pytest.fixture(scope="module")
+def crowd():
+    """Two classes of forty rows, one of which has a row far from the others."""
+    X = np.concatenate([np.linspace(0.0, 1.0, 40), np.linspace(3.0, 4.0, 39), [9.0]])[:, np.newaxis]
+    return pd.DataFrame(X, columns=["x"], index=[f"p{i}" for i in range(80)]), np.repeat(["a", "b"], 40)
+
+
+def test_a_label_that_rests_on_one_row_is_unusual(crowd):
+    X, y = crowd
+    model = RodeoClassifier(**INITIAL, c0=0.1).fit(X, y)
+    found = model.explain(pd.DataFrame({"x": [9.01, 0.5]}))
+    assert found.rests_on_few.tolist() == [True, False]
+    said = "the label rests on one training row: p79 has 100% of its density"
+    said += ", more than at 95 in 100 training rows"
+    assert found.caution(0) == said
+    assert found.caution(1) == ""
+    assert f"caution:  {said}" in repr(found)
+    assert found.sentences(0)["caution"] == f"Caution: {said}."
+
+
+def test_labels_of_few_groups_need_no_caution(crowd):
+    X, y = crowd
+    groups = np.tile([0, 1], 40)  # one of the two must have half of each density
+    model = RodeoClassifier(**INITIAL, c0=0.1).fit(X, y, groups=groups)
+    found = model.explain(X[::3] + 0.003)
+    assert (found.group_share > 0.5).all()
+    assert not found.rests_on_few.any()
+    of_pairs = RodeoClassifier(**INITIAL, c0=0.1).fit(X, y, groups=np.arange(80) // 2)
+    assert of_pairs.explain(pd.DataFrame({"x": [9.01, 0.5]})).rests_on_few.tolist() == [True, False]
+
+
+def test_usual_shares_leave_rows_and_their_groups_out(crowd):
+    X, y = crowd
+    for groups in (None, np.arange(80) // 5):
+        model = RodeoClassifier(**INITIAL, c0=0.1).fit(X, y, groups=groups).model_
+        usual = -largest_shares(model, Computation()).values[::-1]
+        h, data = model.bandwidths.initial, model.data
+        expected = []
+        for i, (x, a) in enumerate(zip(data.X, data.codes, strict=True)):
+            others = (data.codes == a) & (data.units != data.units[i])
+            shares = softmax(-0.5 * ((data.X[others] - x)[:, 0] / h[a]) ** 2)
+            by_unit = pd.Series(shares).groupby(data.units[others]).sum()
+            expected.append(by_unit.max())
+        assert_allclose(np.sort(usual), np.sort(expected), rtol=1e-7)

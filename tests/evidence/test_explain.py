@@ -1,6 +1,7 @@
 """Explanations against the definition, with exact fractions in place of rounded sums."""
 
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 
 from corral import CorralClassifier, Explanation, RodeoClassifier
+from corral.sentences.scores import most_frequent_mistake
 from support.tables import three_classes
 
 pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
@@ -160,7 +162,7 @@ def test_rows_of_partial_fit_are_numbered_in_order_of_arrival(fitted, rows):
     assert_array_equal(parts.shares, whole.shares)
 
 
-def test_weights_count_in_shares_and_equal_shares_keep_the_order_of_rows():
+def test_weights_count_in_shares_and_equal_rows_keep_their_order():
     # Two rows equally near: the one that counts three times has three quarters.
     X = np.array([[-1.0], [1.0], [9.0], [10.0]])
     fitted = RodeoClassifier(scale=None).fit(X, [0, 0, 1, 1], [1.0, 3.0, 1.0, 1.0])
@@ -323,6 +325,18 @@ def test_repr_says_which_why_and_by_whom(seen):
         assert evidence.startswith(f"  evidence: {seen.feature_names[j]} {seen.evidence[i, j]:+.2f}")
         assert f"row {seen.rows[i, 0]} ({seen.shares[i, 0]:.0%})" in closest
     assert text[-1] == "... and 2 more samples"
+
+
+def test_sentences_are_plain(named, rows):
+    explanation = named.explain(rows[0][:1])
+    said = explanation.sentences(0)
+    label, nearest = explanation.label[0], explanation.nearest[0]
+    assert said["place"].startswith(f"It is at least as typical of {nearest}, the class nearest to it, as ")
+    assert said["place"].endswith("% of its training rows.")
+    n_rows = round(explanation.effective_rows[0])
+    assert said["support"] == f"The label {label} rests on about {n_rows} training row{'s' * (n_rows != 1)}."
+    assert re.search(rf"^In favour of {label}: .* = .* \(makes it [\d.]+ times as likely\)", said["reasons"])
+    assert most_frequent_mistake("ant", None, 0, 9) == "Every label is right."
 
 
 # -------------------------------------------------------------------------------------------- errors

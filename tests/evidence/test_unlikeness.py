@@ -109,18 +109,18 @@ def test_a_value_far_away_is_what_makes_a_sample_unlike(fitted, iris, j):
 
 def test_a_value_beyond_the_range_looks_different_from_its_end(fitted, iris):
     found = fitted.explain(iris[0][1:2])
-    ends = np.array([[1.0] * 4, [52.371] * 4])
+    ends, nearest = np.array([[[1.0] * 4, [52.371] * 4]]), found.nearest[0]
     for value, said in (
-        (52.373, "52.373 (training rows 1 to 52.371)"),
-        (123456.0, "123456 (training rows 1 to 52.37)"),
+        (52.373, f"52.373 ({nearest} from 1 to 52.371)"),
+        (123456.0, f"123456 ({nearest} from 1 to 52.37)"),
     ):
-        far = {"values": np.full((1, 4), value), "training_range": ends, "novel": np.array([True])}
+        far = {"values": np.full((1, 4), value), "nearest_range": ends, "novel": np.array([True])}
         beyond = replace(found, unlikeness=np.eye(4)[2:3], **far)
         assert beyond.novelty(0).endswith(f"differs most by {found.feature_names[2]} = {said}")
     typical = f"{fitted.describe().typical[0, 2]:g}"
     assert found.nearest[0] == fitted.classes_[0]
     assert beyond.novelty(0, fitted.describe()).endswith(
-        f"({found.nearest[0]} typically {typical}; training rows 1 to 52.37)"
+        f"({found.nearest[0]} typically {typical}; from 1 to 52.37)"
     )
 
 

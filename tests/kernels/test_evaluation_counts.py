@@ -129,7 +129,7 @@ def test_a_report_evaluates_each_member_once_at_each_row(pool, evaluations, tmp_
     fitted.explain(table)
     fitted.describe()
     evaluations.clear()
-    write_report(tmp_path / "report.html", fitted, table[::3], Y[::3])
+    write_report(fitted, table[::3], Y[::3], tmp_path / "report.html")
     n_shown, n_numbers = len(table[::3]), X.shape[1]
     typical, curves = len(Y) * per_row, 49 * 3 * n_numbers  # of all training rows, and on grids
     n_sets = 2 ** table.shape[1]

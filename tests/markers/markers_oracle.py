@@ -128,13 +128,18 @@ def _contrast_of_variable(
     found = []
     for a in range(n_classes):
         others = [b for b in (background or active) if b != a]
-        result: dict[str, object] = {"markers": False, "noticeable": False, "pvalue": 1.0, "direction": ""}
+        result: dict[str, object] = {
+            "markers": False,
+            "noticeable": False,
+            "pvalue": 1.0,
+            "comparable": False,
+        }
         result |= {"effect": 0.0, "background": a in background}
         found.append(result)
         if a not in active or not others:
             continue
         pooled = [sum(counts[b][v] for b in others) for v in range(len(values))]
-        delta, effects = sample_effects(counts[a], pooled)
+        delta, _ = sample_effects(counts[a], pooled)
         size = effect_size(counts[a], pooled)
         if size <= 1e-12:
             continue
@@ -143,50 +148,9 @@ def _contrast_of_variable(
         else:
             r = len(active) // 2  # half of the others at least
             p = min(1.0, sorted(pair_p[a, b] for b in others)[r - 1] * (len(active) - r))
-        direction, effect = _direction(delta, effects, counts[a], pooled, values, min_effect)
         result |= {"noticeable": size >= min_effect, "pvalue": p}
-        result |= {"direction": direction, "effect": effect}
+        result |= {"comparable": True, "effect": delta}
     return found
-
-
-def _direction(
-    delta: float,
-    effects: list[float],
-    own: list[Fraction],
-    other: list[Fraction],
-    values: list[float],
-    min_effect: float,
-) -> tuple[str, float]:
-    """The word of the largest effect that quartiles and medians do not contradict, and its strength."""
-    (q1, median, q3), (r1, middle, r3) = (
-        [_quantile(counts, values, Fraction(k, 4)) for k in (1, 2, 3)] for counts in (own, other)
-    )
-    sign = -1.0 if delta < 0 else 1.0
-    moves = [sign * (x - y) for x, y in ((q1, r1), (median, middle), (q3, r3))]
-    spread = min(max(effects[1], -1.0), 1.0)
-    wider = (q3 - q1) - (r3 - r1)
-    largest = max(map(abs, effects))
-    words = []
-    if moves[1] > 0 or (moves[1] == 0 and min(moves) >= 0):
-        words.append((abs(effects[0]), "low" if delta < 0 else "high", delta))
-    if (wider < 0 if spread < 0 else wider > 0) or (q1 == r1 and q3 == r3):
-        words.append((abs(effects[1]), "narrow" if spread < 0 else "wide", spread))
-    words = [word for word in words if word[0] >= min_effect or word[0] == largest]
-    words.append((max(abs(effects[2]), abs(effects[3])), "shape", min(largest, 1.0)))
-    _, direction, effect = max(words, key=lambda word: word[0])  # the first of equal ones
-    return direction, effect
-
-
-def _quantile(counts: list[Fraction], values: list[float], q: Fraction) -> float:
-    """The mean of the two neighbouring values where exactly a share q of the rows lies below both."""
-    total, below, ends = sum(counts), Fraction(0), []
-    for c, value in zip(counts, values, strict=True):
-        below += c
-        if below >= q * total and not ends:
-            ends.append(value)
-        if below > q * total:
-            return 0.5 * (ends[0] + value)
-    raise AssertionError("counts sum to their total")
 
 
 def _cell_counts(

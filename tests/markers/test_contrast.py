@@ -14,7 +14,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import gammaln
 from scipy.stats import fisher_exact, mannwhitneyu, norm
 from scipy.stats import t as student
-from sklearn.datasets import load_digits
 
 from corral import MarkerSelector, RodeoClassifier
 from corral.markers import background as background_module
@@ -25,7 +24,7 @@ from corral.markers.rank_tests import effects_between, log_pvalues, occupied_cel
 from markers import markers_oracle
 
 NUMBERS = ("pvalue", "effect")
-NAMES = ("markers", "direction", "background")
+NAMES = ("markers", "comparable", "background")
 
 
 def _classes(*sizes: int) -> np.ndarray:
@@ -199,10 +198,7 @@ def test_a_mirror_image_only_exchanges_high_and_low() -> None:
     expected, mirrored = contrast(X, y, 4), contrast(-X, y, 4)
     assert_array_equal(mirrored.markers, expected.markers)
     assert_allclose(mirrored.pvalue, expected.pvalue, rtol=1e-7)
-    is_shift = np.isin(expected.direction, ["high", "low"])
-    assert_allclose(mirrored.effect, np.where(is_shift, -expected.effect, expected.effect), atol=1e-9)
-    opposite = {"high": "low", "low": "high"}
-    assert mirrored.direction.tolist() == [[opposite.get(d, d) for d in row] for row in expected.direction]
+    assert_allclose(mirrored.effect, -expected.effect, atol=1e-9)
     y = _classes(1000, 1500)  # more values than cells
     X = np.random.default_rng(2).standard_normal((2500, 2)) + 0.2 * y[:, np.newaxis]
     assert_allclose(contrast(-X, y, 2).pvalue, contrast(X, y, 2).pvalue, rtol=1e-7)
@@ -214,7 +210,7 @@ def test_the_order_of_rows_columns_and_classes_changes_nothing() -> None:
     rng = np.random.default_rng(0)
     rows, columns, classes = rng.permutation(len(X)), rng.permutation(X.shape[1]), np.array([2, 0, 3, 1])
     found = contrast(X[rows][:, columns], classes[y[rows]], 4)
-    for name in (*NUMBERS, "statistic", "typical", "background_typical", "share"):
+    for name in (*NUMBERS, "statistic"):
         given = getattr(expected, name)[:, columns]
         assert_allclose(getattr(found, name)[classes], given, rtol=1e-7, atol=1e-12, err_msg=name)
     for name in NAMES:
@@ -301,7 +297,7 @@ def test_nothing_is_said_of_constant_columns_and_tiny_classes() -> None:
     silent[[0, 2], 1] = False
     assert (found.pvalue[silent] == 1.0).all()
     assert (found.effect[silent] == 0.0).all()
-    assert (found.direction[silent] == "").all()
+    assert_array_equal(found.comparable, ~silent)
     assert not found.background[[1, 3, 4]].any()
     assert_array_equal(contrast(np.ones((20, 2)), _classes(10, 10), 2).pvalue, np.ones((2, 2)))
     single = contrast(np.arange(20.0)[:, np.newaxis], np.zeros(20, dtype=int), 1)
@@ -323,7 +319,7 @@ def test_the_largest_min_effect_asks_for_classes_that_do_not_overlap() -> None:
         assert not MarkerSelector(min_effect=1.0).fit(X, np.roll(y, 1)).markers_.any()
 
 
-# --------------------------------------------------------------------------- background and direction
+# ------------------------------------------------------------------------------------------ background
 
 
 def _normals(seed: int, means: list[float], widths: list[float], n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -335,27 +331,27 @@ def _normals(seed: int, means: list[float], widths: list[float], n: int) -> tupl
 @pytest.mark.parametrize(
     ("means", "widths", "n", "background", "marked"),
     [
-        ([0.0, 2.0], [1.0, 1.0], 50, [0, 1], {0: "low", 1: "high"}),
-        ([0.0, 2.0, 0.0, 0.0, -3.0], [1.0] * 5, 60, [0, 2, 3], {1: "high", 4: "low"}),
+        ([0.0, 2.0], [1.0, 1.0], 50, [0, 1], [0, 1]),
+        ([0.0, 2.0, 0.0, 0.0, -3.0], [1.0] * 5, 60, [0, 2, 3], [1, 4]),
         (
             [0.0] * 7,
             [5.0, 5.0, 5.0, 0.1, 0.3, 0.8, 2.0],
             80,
             [0, 1, 2],
-            dict.fromkeys([3, 4, 5, 6], "narrow"),
+            [3, 4, 5, 6],
         ),
-        ([0.0] * 4, [1.0, 1.0, 1.0, 3.0], 100, [0, 1, 2], {3: "wide"}),
+        ([0.0] * 4, [1.0, 1.0, 1.0, 3.0], 100, [0, 1, 2], [3]),
         # Without a background, every class that differs from half of the others is described.
-        ([-2.0, 0.0, 2.0], [0.8] * 3, 60, [], {0: "low", 1: "narrow", 2: "high"}),
-        ([0.0, 0.0, 2.0, 2.0], [1.0] * 4, 60, [], {0: "low", 1: "low", 2: "high", 3: "high"}),
+        ([-2.0, 0.0, 2.0], [0.8] * 3, 60, [], [0, 1, 2]),
+        ([0.0, 0.0, 2.0, 2.0], [1.0] * 4, 60, [], [0, 1, 2, 3]),
     ],
     ids=["one other class", "a majority", "a wide minority", "one wide class", "all apart", "two and two"],
 )
-def test_backgrounds_and_directions(means, widths, n, background, marked) -> None:
+def test_backgrounds_and_markers(means, widths, n, background, marked) -> None:
     X, y = _normals(4, means, widths, n)
     found = contrast(X, y, len(means))
     assert np.flatnonzero(found.background[:, 0]).tolist() == background
-    assert {int(a): found.direction[a, 0] for a in np.flatnonzero(found.markers[:, 0])} == marked
+    assert np.flatnonzero(found.markers[:, 0]).tolist() == marked
 
 
 def test_three_classes_apart_of_which_the_last_two_differ_only_just() -> None:
@@ -363,67 +359,14 @@ def test_three_classes_apart_of_which_the_last_two_differ_only_just() -> None:
     found = contrast(np.hstack([X, np.random.default_rng(1).normal(size=(300, 99))]), y, 3)
     assert not found.background[:, 0].any()
     assert found.markers[:, 0].all()
-    # Each of the last two differs from one of the others beyond doubt.
-    assert found.direction[1:, 0].tolist() == ["narrow", "high"]
 
 
-def test_a_class_with_two_modes_has_another_shape() -> None:
+def test_a_class_with_two_modes_is_marked() -> None:
     rng = np.random.default_rng(0)
     X = rng.random((400, 1))
     X[:100, 0] = rng.normal(rng.choice([0.25, 0.75], 100), 0.03)
     found = contrast(X, _classes(100, 100, 100, 100), 4)
-    assert found.direction[0, 0] == "shape"
     assert found.markers[:, 0].tolist() == [True, False, False, False]
-
-
-def contradictions(found: Contrast) -> list[tuple[int, int]]:
-    """Marked classes and variables whose direction medians or quartiles contradict."""
-    wider = np.diff(found.quartiles, axis=0)[0] - np.diff(found.background_quartiles, axis=0)[0]
-    higher = found.typical - found.background_typical
-    quartile = found.quartiles - found.background_quartiles
-    same = higher == 0.0
-    wrong = {
-        "narrow": wider > 0.0,
-        "wide": wider < 0.0,
-        "high": (higher < 0.0) | (same & (quartile < 0.0).any(axis=0)),
-        "low": (higher > 0.0) | (same & (quartile > 0.0).any(axis=0)),
-    }
-    contradicted = np.logical_or.reduce([(found.direction == word) & of for word, of in wrong.items()])
-    return [(int(a), int(j)) for a, j in np.argwhere(found.markers & contradicted)]
-
-
-def test_no_direction_contradicts_the_numbers_beside_it() -> None:
-    X, y = load_digits(return_X_y=True)
-    assert not contradictions(contrast(X, y, 10))
-    n_marked = 0
-    for seed in range(30):
-        rng = np.random.default_rng(seed)
-        n_classes = int(rng.integers(2, 5))
-        y = _classes(*rng.integers(15, 120, n_classes))
-        shift, width = rng.normal(size=(n_classes, 5))[y], np.exp(rng.normal(0.0, 0.5, (n_classes, 5)))[y]
-        X = width * rng.normal(size=shift.shape) + shift
-        X[:, 0] = np.exp(X[:, 0])
-        X[:, 1] = rng.poisson(np.exp(shift[:, 1]))
-        X[:, 2] = np.where(rng.random(y.size) < 0.5 + 0.3 * np.tanh(shift[:, 2]), 0.0, np.exp(X[:, 2]))
-        X[:, 3] = np.round(X[:, 3])
-        X[:, 4] = rng.choice([-1.0, 1.0], y.size) * np.abs(shift[:, 4]) + 0.3 * rng.normal(size=y.size)
-        found = contrast(X, y, n_classes)
-        n_marked += int(found.markers.sum())
-        assert not contradictions(found)
-    assert n_marked > 200
-
-
-def test_of_few_values_the_one_that_marks_the_class_is_told() -> None:
-    y = _classes(20, 40, 40)
-    X = np.zeros((100, 1))
-    X[:14] = 2.0
-    X[14:18] = 3.0
-    X[20:26] = 1.0
-    found = contrast(X, y, 3)
-    assert found.n_values.tolist() == [4]
-    assert found.markers[:, 0].tolist() == [True, False, False]
-    assert (found.value[0, 0], found.share[0, 0], found.background_share[0, 0]) == (2.0, 0.7, 0.0)
-    assert (found.typical[0, 0], found.background_typical[0, 0]) == (2.0, 0.0)
 
 
 def test_negligible_differences_are_left_out_however_significant() -> None:
@@ -647,7 +590,7 @@ def test_groups_leave_what_is_there():
     X[:, 4] += 3.0 * codes
     found = contrast(X, codes, 2, groups=groups)
     assert_array_equal(found.markers, np.arange(10) == np.full((2, 1), 4))
-    assert_array_equal(found.direction[:, 4], ["low", "high"])
+    assert_array_equal(np.sign(found.effect[:, 4]), [-1.0, 1.0])
 
 
 def test_estimators_hand_on_their_groups():

@@ -39,7 +39,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def curve(table):
-    return estimate_sample_sizes(*table, method="curve", goal=0.8, random_state=0)
+    return estimate_sample_sizes(*table, goal=0.8, random_state=0)  # the method by default
 
 
 # Power laws
@@ -239,7 +239,7 @@ def test_of_many_rows_some_are_read(table, monkeypatch):
     loss = found.measured.accuracy_law().loss(2.0)
     assert found.accuracy(120) == (1 - loss.value, 1 - loss.high, 1 - loss.low)
     measured, ahead = repr(found).splitlines()[:2]
-    assert "by leave-one-out with 60 rows; what follows is extrapolated" in measured
+    assert "by leave-one-out of a subsample of 60; more rows are extrapolated" in measured
     assert ahead.startswith(f"  accuracy: {found.accuracy(120)} with 120 rows, ")
 
 
@@ -306,7 +306,7 @@ def test_history_is_what_was_measured_and_estimates_go_on(curve):
 
 def test_a_result_in_words_and_as_a_table(curve):
     heads, lines = curve.table()
-    assert heads == ["", "measured with 120 rows", "120 rows", "240 rows", "480 rows", "unlimited rows"]
+    assert heads == ["", "120 rows", "240 rows", "480 rows", "unlimited rows"]
     assert [line[0] for line in lines] == [
         "accuracy",
         "log loss",
@@ -315,12 +315,14 @@ def test_a_result_in_words_and_as_a_table(curve):
         "recall of 4",
     ]
     twice = curve.recall(1, 240)  # of as many rows of all classes
-    assert lines[2][1] == f"{curve.measured.recalls[0, 0]:.3f}"
-    assert lines[2][3] == f"{twice.value:.3f} ({twice.low:.3f} to {twice.high:.3f})"
+    assert lines[2][2] == f"{twice.value:.3f} ({twice.low:.3f} to {twice.high:.3f})"
     said = repr(curve).splitlines()
-    first = f"LearningCurve: accuracy {curve.history['accuracy'].iloc[0]:.3f} by leave-one-out with 120 rows"
-    assert said[0] == f"{first}; what follows is extrapolated, with 90% intervals"
-    assert said[3].startswith(f"  recall of 1: {lines[2][2]} with 120 rows, {lines[2][3]} with 240 rows, ")
+    first = f"LearningCurve: accuracy {lines[0][1]} with the 120 rows there are, estimated by leave-one-out"
+    assert said[0] == f"{first}; more rows are extrapolated, with 90% intervals"
+    assert said[1].startswith(f"  accuracy: {lines[0][1]} with 120 rows, ")  # one accuracy of the same rows
+    assert f"{curve.history['accuracy'].iloc[0]:.3f}" != lines[0][1][:5]
+    assert f"{curve.history['accuracy'].iloc[0]:.3f}" not in said[0]
+    assert said[3].startswith(f"  recall of 1: {lines[2][1]} with 120 rows, {lines[2][2]} with 240 rows, ")
     assert said[6:] == [f"  {sentence}" for sentence in curve.needs_in_words()]
     assert [sentence.split(": ")[0] for sentence in curve.needs_in_words()] == [
         "accuracy 0.8", "recall 0.8 of class 1", "recall 0.8 of class 2", "recall 0.8 of class 4",
@@ -337,7 +339,7 @@ def test_a_result_in_words_and_as_a_table(curve):
 @pytest.mark.parametrize(
     ("goal", "words"),
     [
-        (0.5, "the rows there are probably suffice"),
+        (0.5, "the current rows are probably enough"),
         (0.85, "about 200 rows in all ('a' 100, 'b' 100), 100 more than now, 90% interval 200 to 200"),
         (0.899, "more than 10000 rows, if any number will do"),
         (0.95, "probably no number of rows will do; the chance that some number does is 0%"),
@@ -397,7 +399,10 @@ def test_tables_as_they_are_and_a_class_of_one_row():
         ({"goal": 1.5}, "goal must be a number between 0 and 1 .* got 1.5"),
         ({"goal": "all"}, "goal must be .* got 'all'"),
         ({"estimator": RodeoClassifier()}, "a CorralClassifier for method='curve', got Rodeo"),
-        ({"X": lambda label, n: None}, "method='curve' needs a table of rows, got a callable"),
+        (
+            {"X": lambda label, n: None},
+            "method='curve' needs a table of rows, got a callable, which method='bound' takes",
+        ),
         ({"step": 3}, "step belongs to method='bound'"),
         ({"allocation": "proportional"}, "allocation belongs to method='bound'"),
         ({"empty": "all"}, "empty belongs to method='bound'"),
@@ -460,4 +465,4 @@ def test_rows_of_a_group_do_not_predict_each_other():
     assert estimate_sample_sizes(X, y, **asked).accuracy(120).value > 0.9
     assert estimate_sample_sizes(X, y, groups=groups, **asked).accuracy(120).value < 0.65
     with pytest.raises(ValueError, match="groups belong to method='curve'"):
-        estimate_sample_sizes(X, y, tolerance=0.5, initial_size=5, test_size=5, step=5, groups=groups)
+        estimate_sample_sizes(X, y, method="bound", groups=groups)

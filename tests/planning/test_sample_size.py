@@ -21,7 +21,14 @@ from corral.planning.bound import Step, arrange, extrapolate, l1_bound
 
 matplotlib.use("agg")
 
-SETTINGS = {"tolerance": 0.6, "initial_size": 20, "test_size": 20, "step": 20, "random_state": 0}
+SETTINGS = {
+    "method": "bound",
+    "tolerance": 0.6,
+    "initial_size": 20,
+    "test_size": 20,
+    "step": 20,
+    "random_state": 0,
+}
 
 
 def shifted(label, n, random):
@@ -191,8 +198,8 @@ def test_a_run_is_that_of_the_oracle(cutpoint, empty):
     reached = expected if (cutpoint, empty) == (-1.0, "none") else expected[:2]
     for tolerance, passes in ((1e-3, expected), (expected[1]["epsilon"] * (1 + 1e-6), reached)):
         result = estimate_sample_sizes(
-            X, y, tolerance=tolerance, **sizes, estimator=RodeoClassifier(scale=None, cutpoint=cutpoint),
-            empty=empty, random_state=0,
+            X, y, method="bound", tolerance=tolerance, **sizes, empty=empty, random_state=0,
+            estimator=RodeoClassifier(scale=None, cutpoint=cutpoint),
         )  # fmt: skip
         assert len(result.steps) == len(passes)
         for step, naive_step in zip(result.steps, passes, strict=True):
@@ -208,7 +215,15 @@ def test_sizes_of_a_run(pool, allocation):
     )
     y = np.repeat(["one", "two"], pool)
     result = estimate_sample_sizes(
-        X, y, tolerance=1e-9, initial_size=10, test_size=15, step=30, allocation=allocation, random_state=1
+        X,
+        y,
+        method="bound",
+        tolerance=1e-9,
+        initial_size=10,
+        test_size=15,
+        step=30,
+        allocation=allocation,
+        random_state=1,
     )
     history = result.history
     assert_array_equal(history["size"].sum(axis=1), history["N"])
@@ -467,8 +482,8 @@ def test_epsilon_falls_and_bounds_the_excess_error(seen):
     for seed in range(8):
         seen.clear()
         result = estimate_sample_sizes(
-            source(seed), [1, 2], tolerance=1e-9, initial_size=30, test_size=50, step=60, max_steps=6,
-            estimator=Recorder(), random_state=seed,
+            source(seed), [1, 2], method="bound", tolerance=1e-9, initial_size=30, test_size=50, step=60,
+            max_steps=6, estimator=Recorder(), random_state=seed,
         )  # fmt: skip
         epsilon = [step.epsilon for step in result.steps]
         assert spearmanr(epsilon, np.arange(6)).statistic < -0.8
@@ -510,8 +525,8 @@ def test_a_harder_class_gets_more_rows_unless_it_has_more_variables(hard, easy, 
     ahead = []
     for seed in range(4):
         result = estimate_sample_sizes(
-            source(seed, two_classes(hard, easy)), ["easy", "hard"], tolerance=1e-9, initial_size=30,
-            test_size=50, step=60, max_steps=5, allocation=allocation, random_state=seed,
+            source(seed, two_classes(hard, easy)), ["easy", "hard"], method="bound", tolerance=1e-9,
+            initial_size=30, test_size=50, step=60, max_steps=5, allocation=allocation, random_state=seed,
         )  # fmt: skip
         ahead.append(result.sizes[1] - result.sizes[0])
     assert (np.mean(ahead) > 0) == gets_more
@@ -537,7 +552,7 @@ def test_a_harder_class_gets_more_rows_unless_it_has_more_variables(hard, easy, 
         ({"initial_size": 101}, r"class 1 has 120 rows, fewer than initial_size \+ test_size = 121"),
         ({"estimator": "rodeo"}, "estimator must be a RodeoClassifier, got 'rodeo'"),
         ({"empty": "some"}, "empty must be one of 'none', 'all', got 'some'"),
-        ({"method": "guess"}, "method must be one of 'bound', 'curve', got 'guess'"),
+        ({"method": "guess"}, "method must be one of 'curve', 'bound', got 'guess'"),
         ({"goal": 0.9}, "goal belongs to method='curve', got method='bound' and goal=0.9"),
         ({"method": "curve"}, "tolerance belongs to method='bound', got method='curve'"),
         ({"tolerance": None, "step": None}, "method='bound' needs tolerance, step"),

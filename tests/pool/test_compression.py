@@ -11,7 +11,9 @@ from sklearn.metrics import log_loss
 import corral.data.subsample
 import corral.pool.compression
 from corral import CorralClassifier, load_model, save_model, write_report
+from corral.conformal.typicality import Shares
 from corral.data.scaling import learn_scale
+from corral.evidence.support import Support, rests_on_few
 from corral.parallel import Computation
 from corral.pool.categories import EXTRA_ROWS
 from corral.pool.compression import Cells, Centroids, carried_over
@@ -351,9 +353,11 @@ def test_explanations_add_up_and_name_rows_of_the_table(fitted, case):
     odds = predicted[np.arange(4), label] - predicted[np.arange(4), rival]
     assert_allclose(explanation.log_odds, odds, atol=1e-8)
     assert (explanation.stands_for > 1).any() == (case == "numbers")
-    alone = replace(explanation, shares=np.full(explanation.shares.shape, 0.9), group_share=np.full(4, 0.9))
+    support = Support(*(getattr(explanation, name) for name in Support._fields))
+    on_one = support._replace(group_share=np.ones(4))
     # A cell is not called a single row.
-    assert [bool(alone.caution(i)) for i in range(4)] == (explanation.stands_for[:, 0] == 1).tolist()
+    unusual = rests_on_few(on_one, Shares.of(np.full(99, -0.1), np.ones(99)))
+    assert_array_equal(unusual, explanation.stands_for[:, 0] == 1)
     assert classifier.describe().to_frame()["evidence"].notna().all()
 
 
@@ -461,7 +465,7 @@ def test_a_file_holds_few_rows_and_the_same_model(fitted, case, tmp_path):
     for name in ("rows", "evidence", "group_share"):
         assert_array_equal(getattr(found, name), getattr(expected, name))
     assert_array_equal(loaded.class_count_, TABLES[case][0])
-    write_report(tmp_path / "report.html", loaded, new[:3])
+    write_report(loaded, new[:3], path=tmp_path / "report.html")
     said = f"needs all {len(y)} training rows, and the model has kept only {kept} of them"
     with pytest.raises(ValueError, match=said):
         loaded.selection_frequency()

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.covariance import oas
 
 from corral.data.scaling import learn_scale
-from corral.pool.covariance import left_out_losses, likely_shrinkage, shared_covariance, shrunk
+from corral.pool.covariance import left_out_losses, likely_shrinkage, shared_inverse_root, shrunk
 from corral.pool.transforms import learn_transforms, repeated
 from corral.pool.variable_selection import rank_statistics
 from pool import pool_oracle
@@ -85,7 +85,8 @@ def test_rows_are_judged_by_the_normal_density_of_the_others(weighted):
     residuals = X - means[y]
     covariance = (residuals * weights[:, np.newaxis]).T @ residuals / weights.sum()
     shrinkages = np.array([1e-3, 0.05, 0.4, 1.0])
-    found = left_out_losses(covariance, residuals, weights, y, shrinkages)
+    variances, directions = np.linalg.eigh(covariance)
+    found = left_out_losses(variances, residuals @ directions, weights, y, shrinkages)
     expected = [pool_oracle.left_out_normal_loss(X, y, weights, shrinkage) for shrinkage in shrinkages]
     assert_allclose(found, expected, rtol=1e-9)
 
@@ -95,17 +96,20 @@ def test_directions_without_variance_are_not_blurred():
     y = np.repeat([0, 1], 50)
     thin = rng.normal(size=(100, 4)) @ np.linalg.qr(rng.normal(size=(4, 4)))[0].T * [1.0, 1.0, 1.0, 0.01]
     round_ = rng.normal(size=(100, 4))
-    likely = [likely_shrinkage(X.T @ X / 100.0, X, np.ones(100), y) for X in (thin, round_)]
+    likely = []
+    for X in (thin, round_):
+        variances, directions = np.linalg.eigh(X.T @ X / 100.0)
+        likely.append(likely_shrinkage(variances, X @ directions, np.ones(100), y))
     assert likely[0] < 0.01
     assert likely[1] > 0.3
-    covariance = shared_covariance(thin.T @ thin / 100.0, thin, np.ones(100), y)
-    usual = shrunk(thin.T @ thin / 100.0, 100.0)
-    assert np.linalg.eigvalsh(covariance)[0] < 0.2 * np.linalg.eigvalsh(usual)[0]
+    root = shared_inverse_root(thin.T @ thin / 100.0, thin, np.ones(100), y)
+    oas_covariance = shrunk(thin.T @ thin / 100.0, 100.0)
+    assert np.linalg.eigvalsh(root)[-1] ** -2.0 < 0.2 * np.linalg.eigvalsh(oas_covariance)[0]
 
 
 def test_rows_without_variance_have_unit_covariance():
     assert_array_equal(
-        shared_covariance(np.zeros((2, 2)), np.zeros((4, 2)), np.ones(4), np.array([0, 0, 1, 1])), np.eye(2)
+        shared_inverse_root(np.zeros((2, 2)), np.zeros((4, 2)), np.ones(4), np.array([0, 0, 1, 1])), np.eye(2)
     )
 
 

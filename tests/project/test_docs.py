@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
 import runpy
 from functools import partial
@@ -23,28 +21,34 @@ pytestmark = pytest.mark.all_divisions  # the pages show numbers
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("guide/*.md"))]
+OUTPUTS = runpy.run_path(str(DOCS / "outputs.py"))
+PAGES, examples = OUTPUTS["PAGES"], OUTPUTS["examples"]
+
+# Files that the demo writes, without its tables.
+DEMO_ENDS = (".corral", ".html", "_labels.csv", "_why.png")
+
+# What the commands of a page write, besides the tables of penguins.
+WRITTEN = {
+    "README.md": {"penguins.html", "birds.corral", "birds.html", "birds_labels.csv"},
+    "docs/index.md": {"penguins.html", "birds.corral", "birds.html", "birds_labels.csv"},
+    "docs/tutorial.md": {"birds.corral", "birds.html", "birds_labels.csv", "new_birds.html"},
+    "docs/guide/command_line.md": {
+        *("birds.corral", "birds.html", "birds_labels.csv"),
+        *("birds_why.png", "new_birds.html"),
+    },
+}
 
 
 def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-def examples(page: Path) -> list[tuple[str, str]]:
-    """Blocks of Python, and what they print if the page shows it right below."""
-    shown = r"^```python\n(.*?)^```(?:\n\n```text\n(.*?)^```)?"
-    return re.findall(shown, page.read_text(), re.MULTILINE | re.DOTALL)
-
-
 def run_examples(page: Path) -> None:
-    """Run a page from top to bottom in the current folder, as a program of the reader's."""
+    """Run a page from top to bottom in the current folder, and compare what it prints with what it shows."""
     plt = pytest.importorskip("matplotlib.pyplot", reason="some examples draw")
-    names: dict[str, object] = {"__name__": "__main__"}
-    for code, shown in examples(page):
-        with contextlib.redirect_stdout(io.StringIO()) as printed:
-            exec(compile(code, name_of(page), "exec"), names)
-        if shown:
-            assert_reads_like(printed.getvalue(), shown)
+    for example, printed in OUTPUTS["run"](page):
+        if example.output is not None:
+            assert_reads_like(printed, example.output)
     plt.close("all")
 
 
@@ -61,15 +65,27 @@ def assert_reads_like(printed: str, shown: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_block_of_python_is_an_example(page):
-    assert len(examples(page)) == len(re.findall(r"```\s*py", page.read_text(), re.IGNORECASE))
+    blocks = [example for example in examples(page) if example.language == "python"]
+    assert len(blocks) == len(re.findall(r"```\s*py", page.read_text(), re.IGNORECASE))
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if examples(page) and page.name != "scaling.md"], ids=name_of
+    "page", [page for page in PAGES if examples(page) and page.name != "large_tables.md"], ids=name_of
 )
 def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run_examples(page)
+    written = {path.name for path in tmp_path.iterdir()}.difference(OUTPUTS["TABLES"])
+    assert written >= WRITTEN.get(name_of(page), set())
+
+
+def test_commands_of_the_pages_replace_no_file_of_the_demo():
+    """Which calls its files after its tables."""
+    blocks = [example for page in PAGES for example in examples(page) if example.language != "python"]
+    words = {word for block in blocks for line in OUTPUTS["commands"](block.code) for word in line}
+    demo = {f"{name}{end}" for name in ("groups", "penguins") for end in DEMO_ENDS}
+    assert "birds.corral" in words
+    assert words & demo == set()
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # dask's to_parquet, with pandas 3.1
@@ -83,7 +99,7 @@ def test_the_example_on_a_cluster_runs(tmp_path, monkeypatch):
     for folder, table in (("rows", rows.assign(label=y)), ("new", new)):
         Path(folder).mkdir()
         table.to_parquet(f"{folder}/0.parquet")
-    run_examples(DOCS / "guide" / "scaling.md")
+    run_examples(DOCS / "appendix" / "large_tables.md")
     labels = pd.read_parquet("labels")["label"]
     local = corral.RodeoClassifier(bandwidth="class").fit(rows, y)
     np.testing.assert_array_equal(labels, local.predict(new))
@@ -95,6 +111,14 @@ def test_links_lead_somewhere(page):
     links = [link for link in links if "://" not in link and "generated/" not in link]  # those see make docs
     missing = [link for link in links if not (page.parent / link).exists()]
     assert missing == []
+
+
+def test_every_term_of_the_glossary_links_to_a_page():
+    text = (DOCS / "glossary.md").read_text()
+    [entries] = re.findall(r"^```{glossary}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    terms = {entry.splitlines()[0]: entry for entry in entries.strip().split("\n\n")}
+    assert [term for term, entry in terms.items() if not re.search(r"\]\([\w/]+\.md", entry)] == []
+    assert set(re.findall(r"{term}`([^`]+)`", text)) <= set(terms)
 
 
 def test_every_public_name_is_in_the_guide():

@@ -558,7 +558,7 @@ def test_the_command_line_lists_the_experiments(monkeypatch, capsys):
 
 
 def test_the_commands_of_the_guide_are_understood(monkeypatch):
-    page = (Path(__file__).parents[2] / "docs/guide/reproducing.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/appendix/paper.md").read_text()
     commands = re.findall(r"^python -m experiments (.*?)(?:  #.*)?$", page, re.MULTILINE)
     asked = []
     monkeypatch.setattr(command_line, "_run", lambda arguments, methods: asked.append(arguments.name))

@@ -24,8 +24,9 @@ from corral.datasets import make_shifted_groups
 # An attribute with the name of a parameter is not repeated.
 
 CLASSIFIER = """
-    assess(X), class_count_, class_prior_, classes_, decide(X, costs, reject_cost=None), describe(),
-    encoding_, explain(X, *, against=None, n_rows=5), feature_importances_, feature_names_in_,
+    assess(X, coverage=0.9), class_count_, class_prior_, classes_, decide(X, costs, reject_cost=None),
+    decision_function(X), describe(), encoding_, explain(X, *, against=None, n_rows=5),
+    feature_importances_, feature_names_in_,
     fit(X, y=None, sample_weight=None, groups=None), is_novel(X, level=0.01), log_density(X), model_,
     n_copies_, n_features_in_, predict(X), predict_joint_log_proba(X), predict_log_proba(X), predict_proba(X),
     predict_set(X, coverage=0.9), selection_frequency(n_resamples=20, random_state=None), typicality(X)
@@ -37,27 +38,34 @@ POOL = """
 """
 
 CLASSES = {
-    "corral.Assessment": "proba, scores, typicality, novelty, is_novel",
+    "corral.Assessment": """
+        classes, proba, scores, typicality, novelty, is_novel, sets, coverage, index,
+        label, to_frame()
+    """,
     "corral.BandwidthDisplay": """
         bandwidths, titles, feature_names, initial_bandwidths=None, relevant=None, units='scaled units',
         axes_, figure_, from_estimator(estimator, X, y=None, *, axes=None), plot(axes=None)
     """,
     "corral.Description": """
-        classes, feature_names, markers, direction, effect, pvalue, typical, background, evidence, order,
-        typical_range, background_range, value, shares, levels, often_missing, missing_shares,
-        adds_nothing(), also_rests_on(label_number), lines(label_number), markers_of(label_number),
-        missing_phrases(label_number), phrase(label_number, variable), to_frame(),
+        classes, feature_names, markers, direction, effect, pvalue, typical, others, background, evidence,
+        order, typical_range, others_range, background_range, shares, background_classes, levels,
+        often_missing, missing_shares, missing_background_classes,
+        adds_nothing(), also_rests_on(label_number), leading_markers(label_number), lines(label_number),
+        lines_beside_others(label_number), markers_of(label_number), missing_phrases(label_number),
+        phrase(label_number, variable), to_frame(),
         value_text(variable, value)
     """,
     "corral.Explanation": """
         label, rival, probability, feature_names, values, bandwidths, base, evidence, evidence_error,
-        conditional, rows, shares, effective_rows, group_share, row_names, nearest, typicality, novel,
-        unlikeness, stands_for, training_range,
-        aligned(names), caution(sample), log_odds, novelty(sample, description=None), renumbered(positions),
-        sentences(sample, called=None, description=None), support_to_frame(), to_frame(), unlike(sample)
+        conditional, rows, shares, effective_rows, group_share, stands_out, n_tied, rests_on_few, row_names,
+        nearest, typicality, novel, unlikeness, stands_for, nearest_range, sample_names=None,
+        aligned(names), caution(sample), log_odds, novelty(sample, description=None),
+        plot(sample=0, *, max_variables=12, axes=None), renumbered(positions),
+        sentences(sample, called=None, description=None), support_to_frame(), to_frame(), to_shap(label=None),
+        unlike(sample)
     """,
     "corral.ExplanationDisplay": """
-        label, rival, probability, feature_names, values, evidence, rows, shares, base=0.0,
+        label, rival, probability, feature_names, values, evidence, rows, shares, base=0.0, row_names=None,
         axes_, figure_,
         from_estimator(estimator, X, *, sample=0, against=None, n_rows=5, max_variables=12, axes=None),
         from_explanation(explanation, *, sample=0, max_variables=12, axes=None),
@@ -66,9 +74,11 @@ CLASSES = {
     "corral.Finding": "kind, found, advice, columns=(), rows=(), values=()",
     "corral.HeldOut": """
         classes, truth, proba, claim='that took no part in fitting', groups=None, parts=(),
-        confusion(), groups_are_new, labels, most_frequent_share(), n_groups,
-        of_folds(estimator, X, y, *, cv=5, groups=None, random_state=0), positions, precisions(), recalls(),
-        reliability(), scores(), share_right(chosen)
+        baselines=None,
+        against_frequencies(), confusion(), frequencies(), groups_are_new, labels, most_frequent_share(),
+        n_groups, of_folds(estimator, X, y, *, cv=5, groups=None, random_state=0), positions,
+        ranking_curve(label, most=100), rarer_class, recalls(), reliability(), scores(), share_right(chosen),
+        thresholds(label)
     """,
     "corral.LSPClassifier": """
         sigmas=..., alphas=..., max_centers=500, cv=5, scale=None, n_jobs=None, random_state=None,
@@ -82,7 +92,7 @@ CLASSES = {
     """,
     "corral.MarkerSelector": """
         min_effect=0.15, categorical_features='from_dtype',
-        classes_, contrast_, describe(), encoding_, feature_names_in_,
+        classes_, comparison_, contrast_, describe(), encoding_, feature_names_in_,
         fit(X, y=None, sample_weight=None, groups=None), gap_contrast_, markers_, n_features_in_, transform(X)
     """,
     "corral.RelevanceDisplay": """
@@ -91,7 +101,7 @@ CLASSES = {
     """,
     "corral.RodeoClassifier": f"""
         bandwidth='local', features='all', update='simultaneous', scale='range', beta=0.9, c0=1.0,
-        cutpoint=-1.0, min_effect=0.15, priors='uniform', min_bandwidth='auto',
+        cutpoint=-1.0, min_effect=0.15, priors='uniform', class_weight=None, min_bandwidth='auto',
         categorical_features='from_dtype', n_jobs=None, verbose=0, random_state=None,
         bandwidth_path(X, label), bandwidths_, initial_bandwidth_, local_bandwidths(X),
         partial_fit(X, y, classes=None, sample_weight=None, groups=None), relevant_, row_names_column_,
@@ -99,8 +109,8 @@ CLASSES = {
         {CLASSIFIER}
     """,
     "corral.CorralClassifier": f"""
-        priors='empirical', min_effect=0.15, categorical_features='from_dtype', max_rows=3000, n_jobs=None,
-        verbose=0, random_state=None,
+        priors='empirical', class_weight=None, min_effect=0.15, categorical_features='from_dtype',
+        max_rows=3000, n_jobs=None, verbose=0, random_state=None,
         partial_fit(X, y, classes=None, sample_weight=None, groups=None), row_names_column_, row_names_in_,
         {CLASSIFIER}, {POOL}
     """,
@@ -135,7 +145,7 @@ CLASSES = {
         accuracy, caveats, epsilon, history, sizes
     """,
     "corral.dask.DaskCorralClassifier": f"""
-        client=None, block_rows=100000, max_rows=3000, priors='empirical', min_effect=0.15,
+        client=None, block_rows=100000, max_rows=3000, priors='empirical', class_weight=None, min_effect=0.15,
         categorical_features='from_dtype', n_jobs=None, verbose=0, random_state=None,
         client_, to_local(),
         {CLASSIFIER}, {POOL}
@@ -147,6 +157,7 @@ WARNINGS = [
     "corral.CopiedRowsWarning",
     "corral.EmptySelectionWarning",
     "corral.NearDuplicatesWarning",
+    "corral.ShiftedTableWarning",
     "corral.UnknownLevelsWarning",
 ]
 
@@ -154,7 +165,7 @@ FUNCTIONS = {
     "corral.check_table": "frame, target=None, *, ids=(), group=None, categorical=()",
     "corral.describe": "estimator",
     "corral.estimate_sample_sizes": """
-        X, y, *, method='bound', goal=None, groups=None, tolerance=None, initial_size=None,
+        X, y, *, method='curve', goal=None, groups=None, tolerance=None, initial_size=None,
         test_size=None, step=None, estimator=None, allocation=None, empty=None, max_steps=None,
         random_state=None
     """,
@@ -162,7 +173,7 @@ FUNCTIONS = {
     "corral.load_model": "path",
     "corral.save_model": "estimator, path",
     "corral.write_report": """
-        path, estimator, X, y=None, *, held_out=None, sample_sizes=None, title=None, source=None,
+        estimator, X, y=None, path=None, *, held_out=None, sample_sizes=None, title=None, source=None,
         max_samples=2000, random_state=0
     """,
     "corral.datasets.load_anuran": "*, species='paper', data_home=None, return_X_y=False",
@@ -187,7 +198,9 @@ def examples():
     """An object of each class."""
     pool = corral.CorralClassifier(random_state=0).fit(FRAME, Y)
     rodeo = corral.RodeoClassifier().fit(FRAME, Y)
-    sizes = corral.estimate_sample_sizes(X[:, :3], Y, tolerance=1.0, initial_size=8, test_size=5, step=3)
+    sizes = corral.estimate_sample_sizes(
+        X[:, :3], Y, method="bound", tolerance=1.0, initial_size=8, test_size=5, step=3
+    )
     return {
         "corral.Assessment": pool.assess(FRAME),
         "corral.BandwidthDisplay": corral.BandwidthDisplay.from_estimator(rodeo, FRAME[:1]),

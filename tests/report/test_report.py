@@ -36,11 +36,13 @@ from corral import (
 )
 from corral.datasets import make_shifted_groups
 from corral.evaluation.held_out import OF_NEW_GROUPS
-from corral.evaluation.scores import grouped_interval
+from corral.evaluation.intervals import grouped_interval
 from corral.evidence.explainers import factors_per_row
 from corral.planning import LearningCurve
 from corral.report.shown import affordable_rows
+from corral.sentences import rows as rows_words
 from corral.sentences import tables
+from corral.sentences.scores import SCORES
 from support.exploring import examples
 from support.report_data import data_of
 
@@ -63,7 +65,7 @@ def classifier(rows):
 
 
 def page_of(*arguments, folder, max_samples=20, **options):
-    path = write_report(folder / "page.html", *arguments, max_samples=max_samples, **options)
+    path = write_report(*arguments, path=folder / "page.html", max_samples=max_samples, **options)
     return path.read_text(encoding="utf-8")
 
 
@@ -138,8 +140,10 @@ def test_rows_equal_explain_and_predict_proba(rows, tmp_path, bandwidth):
         assert f"{row['odds']:.2f}" == f"{explanation.log_odds[i]:z.2f}"
         said = explanation.sentences(i, f"Row {i}", fitted.describe())
         right = y[i] == explanation.label[i]
-        judgement = "Right" if right else f"Wrong: recorded {y[i]}, predicted {explanation.label[i]}: check"
+        judgement = "Right" if right else f"Wrong: recorded {y[i]}, predicted {explanation.label[i]}"
         assert row["words"].pop("label").startswith(f"{said.pop('label')} {judgement}")
+        assert row["words"].pop("nearest").startswith(f"Nearest training rows of {explanation.label[i]}. The")
+        assert said.pop("nearest").startswith(f"Training rows of {explanation.label[i]} most like it")
         assert row["words"] == said
         assert row["values"] == [float(f"{value:.4g}") for value in explanation.values[i]]
         assert row["support"] == explanation.rows[i].tolist()
@@ -157,7 +161,9 @@ def test_where_nothing_can_be_said_the_page_says_nothing(rows, tmp_path):
     a = data["classes"].index("one")
     assert data["differences"][a] == [""] * 6
     assert [of_class[2] for of_class in data["differences"]] == [""] * 3
-    assert sum(bool(said) for of_class in data["differences"] for said in of_class) == 10
+    clear = fitted.describe().direction != ""
+    assert [[bool(text) for text in of_class] for of_class in data["differences"]] == clear.tolist()
+    assert clear.sum() >= 8
 
 
 @pytest.mark.parametrize("bandwidth", ["class", "local"])
@@ -217,9 +223,6 @@ def test_errors_are_those_of_the_held_out_rows(rows, classifier, tmp_path):
         assert point["share_right"] == pytest.approx(hits[inside].mean(), abs=5e-4)
         assert point["confidence"] == pytest.approx(top[inside].mean(), abs=5e-4)
         assert point["interval"][0] <= point["share_right"] <= point["interval"][1]
-    for label in classifier.classes_:
-        called = held_out.labels == label
-        assert f"Of {called.sum()} rows called {label}, {hits[called].sum()} are (" in Outline(page).text
     gaps = [abs(point["share_right"] - point["confidence"]) * point["n_rows"] for point in points]
     assert sum(gaps) / 200 == pytest.approx(held_out.scores().calibration_error, abs=1e-3)
     text = Outline(page).text
@@ -268,7 +271,10 @@ def test_held_out_rows_are_explained_by_models_that_have_not_seen_them(rows, tmp
             assert position not in row["support"]
             for number in row["support"]:
                 assert data["training"][str(number)] == [float(f"{value:.4g}") for value in X.iloc[number]]
-    assert "explained by a model that was fitted without it" in Outline(page).text
+    assert (
+        "explained by a model that was fitted without it (3 models, one for each fold)" in Outline(page).text
+    )
+    assert "The final model, which the other sections show, is fitted to all rows." in Outline(page).text
     assert "supports itself" not in Outline(page).text
 
 
@@ -311,17 +317,79 @@ def test_five_questions_in_this_order(rows, tmp_path, estimator, known):
     assert row["values"] == [float(f"{value:.4g}") for value in itself.to_numpy()[0]]
 
 
-def test_recalls_have_wilson_intervals(rows, tmp_path):
+def test_scores_of_classes_with_their_intervals(rows, tmp_path):
     page, held_out, _ = held_out_page(rows, tmp_path)
+    by_class = held_out.scores().by_class
+
+    def cell(value, low, high):
+        ends = f'<span class="ends">{low:.3f} to {high:.3f}</span>'
+        return f'<td class="number" data-sort="{value:.3f}">{value:.3f}{ends}</td>'
+
     for label in held_out.classes:
-        found = held_out.labels[held_out.truth == label]
+        found, each = held_out.labels[held_out.truth == label], by_class[label]
+        line = page.split(f'<th scope="row">{label}</th><td class="number">{found.size}</td>')[1].split(
+            "</tr>"
+        )[0]
         interval = binomtest((found == label).sum(), found.size).proportion_ci(method="wilson")
-        line = f'<th scope="row">{label}</th><td class="number">{np.mean(found == label):.3f}</td>'
-        line += f'<td class="number">{interval.low:.3f} to {interval.high:.3f}</td>'
-        line += f'<td class="number">{(found == label).sum()} of {found.size}</td>'
+        assert line.startswith(cell(np.mean(found == label), *interval))
+        called = held_out.truth[held_out.labels == label]
+        interval = binomtest((called == label).sum(), called.size).proportion_ci(method="wilson")
+        assert f'<td class="number">{called.size}</td>{cell(np.mean(called == label), *interval)}' in line
+        for name in ("f1", "auc", "average_precision"):
+            assert cell(getattr(each, name), *each.intervals[name]) in line
         others = Counter(found[found != label].tolist())
         most = {f"<td>{other} ({n})</td>" for other, n in others.items() if n == max(others.values())}
-        assert page.split(line)[1].partition("</tr>")[0] in (most or {"<td></td>"})
+        assert any(line.endswith(end) for end in most or {"<td></td>"})
+
+
+def test_scores_stand_beside_those_of_baselines(rows, tmp_path):
+    X, y = rows
+    held_out = HeldOut.of_folds(quick(), X, y, cv=3)
+    fitted = quick().fit(X, y)
+    scores = held_out.scores()
+    alone = Outline(page_of(fitted, X, y, held_out=held_out, folder=tmp_path)).text
+    for key, (name, meaning) in SCORES.items():
+        assert name in alone
+        assert meaning in alone
+        assert f"{getattr(scores, key):.3f}" in alone
+        low, high = scores.intervals[key]
+        assert f"{low:.3f} to {high:.3f}" in alone
+    assert "baselines" not in alone
+    both = replace(held_out, baselines={"a coin": held_out.frequencies()})
+    page = page_of(fitted, X, y, held_out=both, folder=tmp_path)
+    assert '<th scope="col" class="number">a coin</th>' in page
+    assert f'<td class="number">{held_out.frequencies().scores().log_loss:.3f}</td>' in page
+
+
+def test_curves_and_thresholds_are_those_of_the_predictions(rows, tmp_path):
+    _, held_out, data = held_out_page(rows, tmp_path)
+    assert data["errors"]["thresholds"] is None  # of more than two classes
+    for curve, label in zip(data["errors"]["ranking"], held_out.classes.tolist(), strict=True):
+        assert data["classes"][curve["class"]] == label
+        scores = held_out.scores().by_class[label]
+        assert f"AUC of {label}: {scores.auc:.3f} (" in curve["said"][0]
+        assert f"Average precision of {label}: {scores.average_precision:.3f} (" in curve["said"][1]
+        for point, expected in zip(curve["points"], held_out.ranking_curve(label), strict=True):
+            assert point[1:3] == [expected.n_called, expected.n_right]
+            shares = [expected.recall, expected.false_positive_rate, expected.precision]
+            assert point[3:] == pytest.approx(shares, abs=5.1e-4)
+
+
+def test_two_classes_have_a_threshold(rows, tmp_path):
+    X, y = rows
+    two = y != "five"
+    X, y = X[two][:70], y[two][:70]
+    _, held_out, data = held_out_page((X, y), tmp_path)
+    rarer = min(np.unique(y).tolist(), key=y.tolist().count)
+    assert [data["classes"][curve["class"]] for curve in data["errors"]["ranking"]] == [rarer]
+    found = data["errors"]["thresholds"]
+    for point, said in zip(found["points"], found["said"], strict=True):
+        called = held_out.truth[held_out.proba[:, held_out.classes.tolist().index(rarer)] >= point[0]]
+        assert point[1:3] == [called.size, (called == rarer).sum()]
+        assert said.startswith(
+            f"With the threshold {point[0]:g}, {called.size} of 70 rows are called {rarer}"
+        )
+        assert f"{(called == rarer).sum()} of the {(y == rarer).sum()} rows of {rarer} are found" in said
 
 
 def test_intervals_are_for_new_groups_if_rows_have_groups(rows, classifier, tmp_path):
@@ -340,10 +408,13 @@ def test_intervals_are_for_new_groups_if_rows_have_groups(rows, classifier, tmp_
         assert point["interval"] == (None if expected is None else pytest.approx(expected, abs=5.1e-4))
     for label in ("two", "five"):
         low, high = grouped_interval(hits[y == label], groups[y == label])
-        assert f"{low:.3f} to {high:.3f}</td>" in page
+        assert f"{low:.3f} to {high:.3f}</span>" in page
     text = Outline(page).text
     assert "none, of one group" in text
-    assert "The recall known least is that of one: there is no interval, by 40 rows of one group." in text
+    assert (
+        "The recall of one is the least certain: its 40 rows are of one group, so there is no interval."
+        in text
+    )
     assert "Intervals are for rows of new groups" in text
     of_any = page_of(classifier, X, y, held_out=replace(held_out, claim="given"), folder=tmp_path)
     assert "it is not known whether these groups took part in fitting" in Outline(of_any).text
@@ -369,17 +440,20 @@ def test_what_next_of_a_table_with_noise_groups_and_copies(tmp_path):
     assert f"{said}: noise. Evidence depends on the other values of a row, so that it may" in text
     assert "The training rows are of 23 groups" in text
     assert "is a copy of another" not in text
-    assert "The recall known least is that of b: " in text
+    assert "The recall of b is the least certain: " in text
 
 
-@pytest.mark.parametrize("n_right", [2, 3])
-def test_a_model_below_the_most_frequent_class_is_told_of(n_right, rows, classifier, tmp_path):
-    truth = np.array(["one", "one", "one", "two"])
-    codes = np.where(np.arange(4) < n_right, np.searchsorted(classifier.classes_, truth), 0)
-    held_out = HeldOut(classifier.classes_, truth, np.eye(3)[codes] * 0.9 + 0.1 / 3)
-    text = text_of(classifier, *rows, held_out=held_out, folder=tmp_path)
-    assert ("The accuracy, 0.500, is below the 0.750 of always" in text) == (n_right == 2)
-    assert ("is below the" in text) == (n_right == 2)
+@pytest.mark.parametrize(("n_wrong", "useless"), [(12, True), (1, False)])
+def test_labels_that_are_no_better_than_the_frequencies_are_told_of(
+    n_wrong, useless, rows, classifier, tmp_path
+):
+    truth = np.repeat(["one", "two"], [30, 10])
+    codes = np.where(np.arange(40) < n_wrong, 0, np.searchsorted(classifier.classes_, truth))
+    held_out = HeldOut(classifier.classes_, truth, np.eye(3)[codes] * 0.97 + 0.01)
+    fitted = clone(classifier).set_params(priors="empirical").fit(*rows)
+    text = text_of(fitted, *rows, held_out=held_out, folder=tmp_path)
+    assert ("The accuracy, 0.700, is not above the 0.750 of always naming the most" in text) == useless
+    assert ("do not rely on its labels" in text) == useless
 
 
 def test_every_error_that_is_counted_is_shown(rows, tmp_path):
@@ -390,11 +464,14 @@ def test_every_error_that_is_counted_is_shown(rows, tmp_path):
     assert sorted(shown) == sorted(wrong.tolist())
     assert len(data["rows"]) == 60
     assert np.sum(data["errors"]["confusion"]) - np.trace(data["errors"]["confusion"]) == wrong.size
-    assert "60 of the 120 rows that took no part in fitting, all wrong ones first" in Outline(page).text
+    assert (
+        "60 of the 120 rows that were held out in 3 folds, each once, all wrong ones first"
+        in Outline(page).text
+    )
     few = held_out_page(rows, tmp_path, max_samples=wrong.size)[2]
     assert [row["position"] for row in few["rows"]] == sorted(wrong.tolist())
     text = Outline(held_out_page(rows, tmp_path, max_samples=4)[0]).text
-    said = "4 of the 120 rows that took no part in fitting, wrong ones only, of which there are"
+    said = "4 of the 120 rows that were held out in 3 folds, each once, wrong ones only, of which there are"
     assert f"{said} {wrong.size}" in text
 
 
@@ -407,7 +484,9 @@ def test_levels_that_only_a_held_out_row_has(rows, tmp_path):
 
 def test_sample_sizes(rows, classifier, tmp_path):
     X, y = rows
-    found = estimate_sample_sizes(X, y, tolerance=1e-3, initial_size=8, test_size=5, step=9, random_state=0)
+    found = estimate_sample_sizes(
+        X, y, method="bound", tolerance=1e-3, initial_size=8, test_size=5, step=9, random_state=0
+    )
     page = page_of(classifier, X, sample_sizes=found, folder=tmp_path)
     shown = data_of(page)["sampleSizes"]
     assert [step["total"] for step in shown["steps"]] == [int(step.sizes.sum()) for step in found.steps]
@@ -440,22 +519,55 @@ def test_a_learning_curve_beside_the_accuracy_of_the_summary(rows, tmp_path):
 
 
 def test_words_on_rows_that_are_novel():
-    assert tables.novel_rows(0, 3) == (
-        "None of 3 rows looked at one by one is novel, which means less typical than 99 in 100 training rows "
-        "of all classes together."
+    assert tables.novel_rows(0, 3, 1.0) == (
+        "None of 3 rows is novel, which means less typical than 99 in 100 training rows of all classes "
+        "together."
     )
-    assert tables.novel_rows(1, 2).endswith("Its label means little.")
-    counts = {"length": 9, "mass": 3}
-    assert "most often length (in 9 of 9): see whether the units" in tables.why_novel(9, 10, counts, {})
+    assert tables.novel_rows(1, 115, 0.7).endswith(
+        "By chance about 1.2 would be; this is not significantly more (binomial test, p = 0.7)."
+    )
+    assert tables.novel_rows(9, 115, 1e-7, " on this page") == (
+        "9 of 115 rows on this page are novel: less typical, at the class nearest to them, than 99 in 100 "
+        "training rows of all classes together. By chance about 1.2 would be; these are significantly more "
+        "(binomial test, p < 0.001)."
+    )
+    assert tables.novel_rows(1, 115, None).endswith(tables.CHANCE_OF_NOVELTY)
+    counts = {"mass": 3, "length": 9}
+    assert "rows is most often length (in 9 of 9): see whether the units" in tables.why_novel(
+        9, 9, counts, {}
+    )
     for new, known, expected in (
         (19.7, 197.0, "; median 19.7, of training rows 197: about 10 times smaller"),
         (3.1e6, 2900.0, "; median 3100000, of training rows 2900: about 1000 times larger"),
         (30.0, 10.0, "; median 30, of training rows 10"),
         (-1.0, 10.0, "; median -1, of training rows 10"),
     ):
-        said = tables.why_novel(9, 9, counts, {"length": (new, known)})
-        assert f"most often length (in 9 of 9{expected}): see whether" in said
-    assert tables.why_novel(1, 10, {"length": 1}, {}) == ""
+        said = tables.why_novel(90, 9, counts, {"length": (new, known)})
+        assert said.startswith(
+            "9 of the novel rows were looked at. What makes them unlike the training rows is"
+        )
+        assert f"most often length (in 9 of 9{expected}): see whether the units" in said
+        said = tables.shifted_table(10, counts, {"length": (new, known)})
+        assert f"outside the range of the training rows in length (in 9 of 10{expected}): see" in said
+    assert tables.why_novel(9, 9, {"length": 4}, {}) == ""
+
+
+def test_advice_to_check_the_record_is_for_confident_errors():
+    assert rows_words.wrong("a", "b", 0.95) == "recorded a, predicted b: check the record or the measurements"
+    assert rows_words.wrong("a", "b", 0.6) == "recorded a, predicted b"
+
+
+def test_a_nearest_class_that_lacks_a_variable_is_said_to_lack_it():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["full", "half"], 40)
+    X = pd.DataFrame({"a": rng.normal(size=80) + 3.0 * (y == "half"), "b": rng.normal(size=80)})
+    X.loc[y == "half", "b"] = np.nan
+    a, b = np.meshgrid(np.linspace(-3.0, 6.0, 20), np.linspace(-4.0, 4.0, 20))
+    found = CorralClassifier(random_state=0).fit(X, y).explain(pd.DataFrame({"a": a.ravel(), "b": b.ravel()}))
+    apart = (found.nearest == "half") & (found.label == "full") & ~found.novel
+    assert 0 < apart.sum() < len(found)
+    lacks = "No row of half has a value of b, so that only other variables are compared."
+    assert [lacks in found.sentences(i)["place"] for i in range(len(found))] == apart.tolist()
 
 
 def test_summary_and_parameters_are_in_words(rows, tmp_path):
@@ -472,6 +584,9 @@ def test_summary_and_parameters_are_in_words(rows, tmp_path):
     for name, value in fitted.get_params().items():
         assert name in text
         assert repr(value) in text
+    words = " ".join(text.split())
+    assert "random_state3given" in words
+    assert "n_jobsNonedefault" in words
     assert "numpy " + np.__version__ in text
 
 
@@ -537,7 +652,7 @@ def test_below_a_megabyte_for_ten_classes_of_64_variables_and_2000_rows(tmp_path
     again = np.arange(2000) % len(y)
     X, y = X[again], y[again]
     fitted = quick().fit(X[:100], y[:100])
-    path = write_report(tmp_path / "page.html", fitted, X, y, max_samples=2000)
+    path = write_report(fitted, X, y, tmp_path / "page.html", max_samples=2000)
     data = data_of(path.read_text(encoding="utf-8"))
     assert len(data["curves"]) == 64
     assert len(data["rows"]) == 2000
@@ -560,10 +675,10 @@ def wide():
 
 def test_wide_tables_are_thinned_out(wide, tmp_path, monkeypatch):
     fitted, X = wide
-    monkeypatch.setattr("corral.report._MOST_BYTES", 300_000)
+    monkeypatch.setattr("corral.report._MOST_BYTES", 310_000)
     page = page_of(fitted, X, max_samples=200, folder=tmp_path)
     data, found = data_of(page), fitted.describe()
-    assert len(page) < 300_000
+    assert len(page) < 310_000
     assert "Of 260 variables this page shows the 200" in Outline(page).text
     assert {f"x{j}" for j in range(230, 232)} | {f"x{j}" for j in range(240, 260)} <= set(data["variables"])
     place = np.argsort(found.order, axis=1)
@@ -590,7 +705,7 @@ def test_many_classes_are_thinned_out(tmp_path):
     random = np.random.default_rng(0)
     y = np.repeat(np.arange(42), 2)
     X = random.normal(size=(42, 100))[y] + random.normal(size=(84, 100))
-    path = write_report(tmp_path / "page.html", quick().fit(X, y), X, y)
+    path = write_report(quick().fit(X, y), X, y, tmp_path / "page.html")
     data = data_of(path.read_text(encoding="utf-8"))
     assert len(data["variables"]) == 95  # 42 times 95 cells of the map are fewer than 4,000
     assert path.stat().st_size < 1_000_000
@@ -662,7 +777,7 @@ def test_any_text_may_be_a_name(tmp_path_factory, usual_tags, names, labels, tit
 
 
 def test_a_page_to_show_in_a_notebook(rows, classifier, tmp_path):
-    shown = write_report(None, classifier, *rows, title=HOSTILE, max_samples=20)
+    shown = write_report(classifier, *rows, title=HOSTILE, max_samples=20)
     assert shown.html == page_of(classifier, *rows, title=HOSTILE, folder=tmp_path)
     frame = Outline(shown._repr_html_())
     assert frame.tags == ["iframe"]
@@ -678,7 +793,7 @@ def refused(error, path, *arguments, **options):
     """The sentence; the file is as it was, and no other is left."""
     before = {file: file.read_bytes() for file in path.parent.glob("*")}
     with pytest.raises(error) as caught:
-        write_report(path, *arguments, **options)
+        write_report(*arguments, path=path, **options)
     assert {file: file.read_bytes() for file in path.parent.glob("*")} == before
     return str(caught.value)
 
@@ -690,6 +805,13 @@ def test_refuses_in_one_sentence(rows, classifier, tmp_path):
     other = HeldOut(np.array(["a", "b"]), np.array(["a"]), np.array([[1.0, 0.0]]))
     of_rows = HeldOut.of_folds(quick(), X, y, cv=2)
     assert refused(TypeError, page, RodeoDensity().fit(X), X).endswith("not of a RodeoDensity.")
+    assert refused(TypeError, page, "page.html", X).endswith(
+        "a str; call write_report(estimator, X, y, path)."
+    )
+    said = refused(TypeError, page, classifier, X, "page.html")
+    assert (
+        said == "y must hold the classes of the rows, got 'page.html'; the file is named by path='page.html'."
+    )
     assert "is not fitted" in refused(NotFittedError, page, RodeoClassifier(), X)
     for arguments, options, said in (
         ((X, y[:5]), {}, "y must hold a label for each of the 120 rows of X, got 5."),
@@ -725,6 +847,23 @@ def test_few_values_are_bars(tmp_path):
     assert curves["1"]["levels"] == ["2007", "2008", "2009"]
     assert curves["1"]["y"] == [[345, 345, 310], [333, 333, 333]]
     assert "levels" not in curves["0"]
+
+
+def test_bars_and_the_map_are_those_of_the_table(tmp_path):
+    """Of compressed classes, too, all rows count; filled marks are those of the leading markers."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], [100, 200, 300])
+    X = pd.DataFrame({f"x{j}": rng.normal(j * (y == "a")) for j in range(6)})
+    X["color"] = pd.Categorical(np.where(rng.random(600) < np.where(y == "b", 0.7, 0.2), "red", "blue"))
+    fitted = CorralClassifier(max_rows=40, random_state=0).fit(X, y)
+    data = data_of(page_of(fitted, X, folder=tmp_path))
+    shares = [[(X["color"][y == label] == color).mean() for color in ("blue", "red")] for label in "abc"]
+    assert data["curves"]["6"]["y"] == np.rint(1000 * np.array(shares)).astype(int).tolist()
+    description = fitted.describe()
+    assert data["leading"] == [description.leading_markers(a) for a in range(3)]
+    assert len(data["leading"][0]) == 4 < description.markers[0].sum()
+    red = [f"{(X['color'][rows] == 'red').mean():.0%}" for rows in (y == "b", y != "b")]
+    assert data["differences"][1][6] == '= "red" more often ({}; others {})'.format(*red)
 
 
 def test_a_page_explains_as_many_rows_as_a_short_time_allows(monkeypatch):

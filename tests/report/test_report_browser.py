@@ -86,20 +86,22 @@ def pages(model, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     fitted, X, y = model
     held_out = HeldOut(fitted.classes_, y, fitted.predict_proba(X))
-    sizes = estimate_sample_sizes(X, y, tolerance=0.1, initial_size=6, test_size=4, step=8, random_state=0)
+    sizes = estimate_sample_sizes(
+        X, y, method="bound", tolerance=0.1, initial_size=6, test_size=4, step=8, random_state=0
+    )
     write_report(
-        folder / "usual.html", fitted, X, y, held_out=held_out, sample_sizes=sizes, source="groups.csv"
+        fitted, X, y, folder / "usual.html", held_out=held_out, sample_sizes=sizes, source="groups.csv"
     )
     names = {"x0": HOSTILE, "x1": LONG}
     hostile, labels = X.rename(columns=names), np.array([HOSTILE, LONG, "three", "four"])[y - 1]
     hostile.index = [HOSTILE] * len(hostile)
     of_names = quick().fit(hostile, labels)
-    write_report(folder / "hostile.html", of_names, hostile, labels, title=HOSTILE, source=HOSTILE)
+    write_report(of_names, hostile, labels, folder / "hostile.html", title=HOSTILE, source=HOSTILE)
     mixed, kinds = table_of_levels()
     with pytest.warns(UserWarning, match="no training row has a value of 'unknown', which is ignored"):
         of_levels = quick().fit(mixed, kinds)
-    write_report(folder / "mixed.html", of_levels, mixed, kinds)
-    write_report(folder / "lspc.html", LSPClassifier(random_state=0).fit(X, y), X, y)
+    write_report(of_levels, mixed, kinds, folder / "mixed.html")
+    write_report(LSPClassifier(random_state=0).fit(X, y), X, y, folder / "lspc.html")
     return {path.stem: path.as_uri() for path in folder.glob("*.html")}
 
 
@@ -114,7 +116,7 @@ def far(model, tmp_path_factory):
     moved = X.copy()
     moved.iloc[::4, 3] += 100.0
     page = tmp_path_factory.mktemp("far") / "far.html"
-    return write_report(page, fitted, moved, y).as_uri(), moved
+    return write_report(fitted, moved, y, page).as_uri(), moved
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +135,7 @@ def real(tmp_path_factory):
         fitted = quick().fit(X[train], labels[train])
         held_out = HeldOut(fitted.classes_, labels[~train], fitted.predict_proba(X[~train]))
         page = folder / f"{name}.html"
-        write_report(page, fitted, X[~train], labels[~train], held_out=held_out, source=name, max_samples=100)
+        write_report(fitted, X[~train], labels[~train], page, held_out=held_out, source=name, max_samples=100)
         found[name] = page.as_uri(), fitted, X[~train], held_out
     return found
 
@@ -249,8 +251,9 @@ def pick(browser, name):
     one(browser, f"#list option:nth-child({names.index(str(name)) + 1})").click()
 
 
-def misreading(truth, label):
-    return f"recorded {truth}, predicted {label}: check the record or the measurements."
+def misreading(truth, label, probability):
+    advice = ": check the record or the measurements" if probability >= 0.9 else ""
+    return f"recorded {truth}, predicted {label}{advice}."
 
 
 def row_table(browser, caption):
@@ -306,10 +309,10 @@ def test_rows_equal_explain(usual, model):
     resting = next(i for i in range(len(X)) if explanation.caution(i))
     for i in (0, 17, 41, 79, resting):
         pick(usual, X.index[i])
-        assert one(usual, "#row h3").text == f"Row {X.index[i]}: {explanation.label[i]}"
+        assert one(usual, "#row h3").text == f"Row {X.index[i]}, labelled {explanation.label[i]}"
         verdict = explanation.sentences(i, f"Row {X.index[i]}")["label"]
         right = explanation.label[i] == y[i]
-        judgement = "Right." if right else f"Wrong: {misreading(y[i], explanation.label[i])}"
+        judgement = "Right." if right else f"Wrong: {misreading(y[i], explanation.label[i], proba[i].max())}"
         assert one(usual, ".verdict").text == f"{verdict} {judgement}"
         shown = {line[0]: line[1:3] for line in row_table(usual, "Probabilities")}
         pairs = zip(fitted.classes_, proba[i], typicality[i], strict=True)
@@ -321,12 +324,12 @@ def test_rows_equal_explain(usual, model):
         }
         text = one(usual, "#row").text
         said = explanation.sentences(i, f"Row {X.index[i]}", fitted.describe())
-        assert all(sentence in text for sentence in said.values())
+        assert all(sentence in text for key, sentence in said.items() if key != "nearest")
         assert ("Caution: " in text) == bool(said["caution"])
         support = row_table(usual, "Nearest training rows")[1:]
         assert [line[:2] for line in support] == [
-            [f"training row {row}", f"{share:.3f}"]
-            for row, share in zip(explanation.rows[i], explanation.shares[i], strict=True)
+            [f"training row {label}", f"{share:.3f}"]
+            for label, share in zip(explanation.row_names[i], explanation.shares[i], strict=True)
         ]
 
 
@@ -385,8 +388,12 @@ def bars_of_waterfall(browser):
 MARKS = {"high": "●", "low": "●", "narrow": "▬", "wide": "▬"}
 
 
+HOLLOW = {"●": "○", "▬": "▭", "◆": "◇"}
+
+
 def mark(found, a, j):
-    return MARKS.get(found.direction[a, j], "◆") if found.markers[a, j] else ""
+    filled = MARKS.get(found.direction[a, j], "◆")
+    return "" if not found.markers[a, j] else filled if j in found.leading_markers(a) else HOLLOW[filled]
 
 
 def test_map_equals_describe(usual, model):
@@ -397,7 +404,7 @@ def test_map_equals_describe(usual, model):
     assert len(shown) == found.effect.size
     for a, j in np.ndindex(found.effect.shape):
         difference, effect, pvalue, describes = shown[str(fitted.classes_[a]), f"x{j}"]
-        assert f"x{j} {difference}" == found.phrase(a, j)
+        assert f"x{j} {difference or '(no clear difference)'}" == found.phrase(a, j)
         assert float(effect) == pytest.approx(found.effect[a, j], abs=0.005001)
         assert float(pvalue) == float(f"{found.pvalue[a, j]:.1g}")
         assert describes == (f"{mark(found, a, j)} yes" if found.markers[a, j] else "no")
@@ -499,7 +506,7 @@ def test_what_tells_two_classes_apart_best(browser, real):
 def test_curves_that_are_left_out_are_told_of(browser, model, tmp_path, monkeypatch):
     fitted, X, _ = model
     monkeypatch.setattr("corral.report.contents._MOST_CURVE_POINTS", 0)  # so there are the fewest, six
-    opened(browser, write_report(tmp_path / "r.html", fitted, X).as_uri())
+    opened(browser, write_report(fitted, X, path=tmp_path / "r.html").as_uri())
     found, figures = fitted.describe(), ".class-page:not([hidden]) figcaption"
     drawn = len(every(browser, figures))
     note = one(browser, ".class-page:not([hidden]) .note").text
@@ -606,9 +613,9 @@ def test_tables_filter_and_show_all(usual, model):
 def test_a_row_is_picked_by_mouse_and_by_keys(usual):
     click(usual, "#list option:nth-child(3)")
     third, fourth = (named(option) for option in listed(usual)[2:4])
-    assert one(usual, "#row h3").text.startswith(f"Row {third}:")
+    assert one(usual, "#row h3").text.startswith(f"Row {third},")
     one(usual, "#list").send_keys(Keys.ARROW_DOWN)
-    assert one(usual, "#row h3").text.startswith(f"Row {fourth}:")
+    assert one(usual, "#row h3").text.startswith(f"Row {fourth},")
 
 
 def test_rows_are_filtered_by_class_mistakes_and_text(usual, model):
@@ -644,7 +651,7 @@ def test_a_cell_of_the_confusion_matrix_shows_its_rows(usual, model):
 def test_errors_that_are_counted_come_first(browser, model, tmp_path):
     fitted, X, y = model
     held_out = HeldOut.of_folds(quick(), X, y, cv=2)
-    page = write_report(tmp_path / "r.html", fitted, X, y, held_out=held_out, max_samples=60)
+    page = write_report(fitted, X, y, tmp_path / "r.html", held_out=held_out, max_samples=60)
     drawn(browser, page.as_uri())
     wrong = held_out.labels != held_out.truth
     first = [True] * wrong.sum() + [False] * (60 - wrong.sum())
@@ -670,19 +677,17 @@ def test_rows_that_deserve_a_look_are_linked(browser, model, far):
         f"{wrong.sum()} wrong, {novel.sum()} novel, {resting.sum()} resting on one row or group, "
         f"{torn.sum()} torn between two." in one(browser, "#look").text
     )
-    for button in every(browser, "#look .table > button"):
-        button.click()
+    assert "The 8 rows on this page whose recorded class has the least prob" in one(browser, "#look").text
     lines = cells(browser, "#look")
-    deserving = X.index[wrong | novel | resting | torn]
-    assert sorted(line[0] for line in lines) == sorted(map(str, deserving))
-    assert f"{deserving.size} of {len(y)} rows on this page, some for more" in one(browser, "#look").text
-    assert [line[3].startswith("recorded ") for line in lines] == sorted(
-        [bool(wrong[X.index.get_loc(int(line[0]))]) for line in lines], reverse=True
-    )
+    recorded = fitted.predict_proba(far)[np.arange(len(y)), np.searchsorted(fitted.classes_, y)]
+    least = np.argsort(recorded, kind="stable")[:8]
+    assert [line[0] for line in lines] == [str(name) for name in X.index[least]]
+    assert [line[3:5] for line in lines] == [[str(y[i]), f"{recorded[i]:.3f}"] for i in least]
+    assert [line[5].startswith("recorded ") for line in lines] == wrong[least].tolist()
     click(browser, "#filter-novel")
     for _ in range(2):  # by its address, and again though that stays the same
         click(browser, "#look tbody tr:nth-child(2) a")
-        until(browser, lambda: one(browser, "#row h3").text.startswith(f"Row {lines[1][0]}:"))
+        until(browser, lambda: one(browser, "#row h3").text.startswith(f"Row {lines[1][0]},"))
         assert browser.switch_to.active_element.get_attribute("id") == "list"
         Select(one(browser, "#list")).select_by_index(5)
 
@@ -692,7 +697,7 @@ def test_a_matrix_of_26_classes_fits(browser, tmp_path):
     y = np.repeat([chr(65 + i) for i in range(26)], 6)
     X = np.repeat(rng.normal(size=(26, 3)), 6, axis=0) + 0.5 * rng.normal(size=(156, 3))
     fitted = quick().fit(X, y)
-    page = write_report(tmp_path / "r.html", fitted, X, y, max_samples=5)
+    page = write_report(fitted, X, y, tmp_path / "r.html", max_samples=5)
     for width in WIDTHS:
         opened(browser, page.as_uri(), width=width)
         inner, outer = browser.execute_script(
@@ -705,7 +710,7 @@ def test_a_matrix_of_26_classes_fits(browser, tmp_path):
 
 def test_a_notebook_shows_the_page_in_a_frame(browser, model, tmp_path):
     fitted, X, y = model
-    shown = write_report(None, fitted, X, y, max_samples=9)
+    shown = write_report(fitted, X, y, max_samples=9)
     notebook = tmp_path / "notebook.html"
     notebook.write_text(f"<!DOCTYPE html><meta charset=utf-8>{shown._repr_html_()}", encoding="utf-8")
     browser.get(notebook.as_uri())
@@ -724,9 +729,9 @@ def test_rows_with_names_are_called_by_them(browser, model, tmp_path):
     _, X, y = model
     named = X.set_index(pd.Index([f"P{i:03d}" for i in range(len(y))], name="patient"))
     fitted = quick().fit(named, y)
-    drawn(browser, write_report(tmp_path / "r.html", fitted, named, y).as_uri())
+    drawn(browser, write_report(fitted, named, y, tmp_path / "r.html").as_uri())
     pick(browser, "P003")
-    assert one(browser, "#row h3").text == f"patient P003: {fitted.predict(named)[3]}"
+    assert one(browser, "#row h3").text == f"patient P003, labelled {fitted.predict(named)[3]}"
     support = [line[0] for line in row_table(browser, "Nearest training rows")]
     assert support == ["this row", *fitted.explain(named.iloc[[3]]).row_names[0]]
     typical = cells(browser, ".class-page:not([hidden]) .values")
@@ -736,7 +741,7 @@ def test_rows_with_names_are_called_by_them(browser, model, tmp_path):
 def test_errors_on_other_rows_lead_nowhere(browser, model, tmp_path):
     fitted, X, y = model
     held_out = HeldOut(fitted.classes_, y[:-1], fitted.predict_proba(X)[:-1])
-    drawn(browser, write_report(tmp_path / "r.html", fitted, X, y, held_out=held_out).as_uri())
+    drawn(browser, write_report(fitted, X, y, tmp_path / "r.html", held_out=held_out).as_uri())
     counts = [cell for line in cells(browser, "#confusion") for cell in line[1:]]
     assert sum(int(count) for count in counts) == len(y) - 1
     assert not every(browser, "#confusion table button")
@@ -981,18 +986,17 @@ def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, far):
     novel = fitted.is_novel(far)
     assert novel[::4].all()
     assert not novel.all()
-    assert f"{novel.sum()} of {len(far)} rows looked at one by one are novel" in one(browser, "#summary").text
+    assert f"{novel.sum()} of {len(far)} rows on this page are novel" in one(browser, "#summary").text
     assert sum("⚠ novel" in row for row in listed(browser)) == novel.sum()
     click(browser, "#filter-novel")
     assert len(listed(browser)) == novel.sum()
     text = one(browser, "#row").text
     assert "⚠ It is novel: unlike all training rows; from " in text
-    value = rf"{X.columns[3]} = 10\d\.\d \((\d) typically (0\.\d+); training rows -?[\d.]+ to [\d.]+\)"
+    value = rf"{X.columns[3]} = 10\d\.\d \((\d) typically (0\.\d+); from -?[\d.]+ to [\d.]+\)"
     said = f"the nearest class, it differs most by {value}"
     label, typical = re.search(said, text).groups()
     assert float(typical) == pytest.approx(fitted.describe().typical[int(label) - 1, 3], abs=1e-4)
-    assert row_table(browser, "Probabilities")[0][1] in one(browser, "#row .verdict.faint").text
-    assert "(" not in one(browser, "#list option").text
+    assert row_table(browser, "Probabilities")[0][1] in one(browser, "#row .verdict").text
     bars = every(browser, "#row .place rect")
     mark = one(browser, "#row .place path.rival")
     assert mark.rect["x"] < min(bar.rect["x"] for bar in bars)
@@ -1004,3 +1008,78 @@ def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, far):
     best = int(fitted.assess(far).scores[novel].max(axis=1).argmin())
     a = int(fitted.assess(far[novel].iloc[[best]]).scores.argmax())
     assert sum(int(line[-1]) for line in cells(browser, "#row .place")) == scores[a].size
+
+
+# How well rows are ranked
+
+
+@pytest.fixture(scope="module")
+def two_classes(tmp_path_factory):
+    """A page on two classes, and what was said of rows that were held out."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = X[:200, :5], np.where(y[:200] == 1, "benign", "malignant")
+    held_out = HeldOut.of_folds(quick(), X, y, cv=3)
+    path = tmp_path_factory.mktemp("two") / "two.html"
+    write_report(quick().fit(X, y), X, y, path, held_out=held_out)
+    return path.as_uri(), held_out
+
+
+def lines_behind(browser, part):
+    """Lines of the table behind a picture, which is made a moment after it is asked for."""
+    browser.find_element(By.CSS_SELECTOR, f"{part} summary").click()
+    return WebDriverWait(browser, PATIENCE).until(
+        lambda driver: driver.find_elements(By.CSS_SELECTOR, f"{part} tbody tr")
+    )
+
+
+def test_the_slider_says_what_comes_of_a_threshold(browser, two_classes):
+    address, held_out = two_classes
+    opened(browser, address)
+    slider = browser.find_element(By.CSS_SELECTOR, "#threshold input[type=range]")
+    assert slider.get_attribute("aria-valuetext") == "0.5"
+    label = held_out.rarer_class
+    n_rows = int((held_out.truth == label).sum())
+    dots = [dot.get_attribute("cx") for dot in browser.find_elements(By.CSS_SELECTOR, "#ranking circle.dot")]
+    slider.send_keys(Keys.HOME)
+    first = held_out.thresholds(label)[0]
+    words = browser.find_element(By.CSS_SELECTOR, "#threshold output").text
+    said = f"With the threshold 0.01, {first.n_called} of 200 rows are called {label}"
+    assert words.startswith(said)
+    assert f"{first.n_right} of the {n_rows} rows of {label} are found" in words
+    moved = [dot.get_attribute("cx") for dot in browser.find_elements(By.CSS_SELECTOR, "#ranking circle.dot")]
+    assert len(dots) == len(moved) == 2
+    assert dots[0] != moved[0]
+    lines = lines_behind(browser, "#threshold")
+    expected = [(point.n_called, point.n_right, point.n_false) for point in held_out.thresholds(label)]
+    found = [tuple(int(each.text) for each in line.find_elements(By.TAG_NAME, "td")[:3]) for line in lines]
+    assert found == expected
+
+
+def test_curves_follow_the_chosen_class(usual, model):
+    fitted, X, y = model
+    held_out = HeldOut(fitted.classes_, y, fitted.predict_proba(X))
+    select = Select(usual.find_element(By.CSS_SELECTOR, "#ranking select"))
+    assert [option.text for option in select.options] == [str(label) for label in fitted.classes_]
+    for label in fitted.classes_.tolist()[:2]:
+        select.select_by_visible_text(str(label))
+        captions = [each.text for each in usual.find_elements(By.CSS_SELECTOR, "#ranking figcaption")]
+        scores = held_out.scores().by_class[str(label)]
+        assert captions[0].startswith(f"AUC of {label}: {scores.auc:.3f}")
+        assert captions[1].startswith(f"Average precision of {label}: {scores.average_precision:.3f}")
+        names = [
+            each.get_attribute("aria-label") for each in usual.find_elements(By.CSS_SELECTOR, "#ranking svg")
+        ]
+        assert names[0].startswith(f"ROC curve of {label}")
+        assert names[1].startswith(f"Precision-recall curve of {label}")
+        paths = usual.find_elements(By.CSS_SELECTOR, "#ranking figure:first-child path.own")
+        assert len(paths) == 1
+        assert len(usual.find_elements(By.CSS_SELECTOR, "#ranking figure:first-child path.other")) == 3
+        lines = lines_behind(usual, "#ranking")
+        assert len(lines) == len(held_out.ranking_curve(label))
+    assert not usual.find_elements(By.CSS_SELECTOR, "#threshold input")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_curves_and_slider_fit(browser, two_classes, width):
+    opened(browser, two_classes[0], width=width, scheme="dark")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width

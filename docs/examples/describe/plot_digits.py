@@ -34,7 +34,7 @@ figure.suptitle("Pixels that mark each digit")
 plt.show()
 
 # %%
-# A digit with a wrong label, or else the least certain one: which pixels spoke for it?
+# A digit with a wrong label, or else the least certain one: which pixels are evidence for it?
 
 probability = classifier.predict_proba(X_test)
 wrong = classifier.predict(X_test) != y_test
@@ -50,7 +50,7 @@ figure.colorbar(shown, ax=axes[1], shrink=0.8)
 plt.show()
 
 # %%
-# The label rests on training rows that look like it. These are the first, with their share of its density.
+# The label rests on training rows that look like it. These have the largest shares of its density.
 
 figure, axes = plt.subplots(1, 5, figsize=(9, 2.2), layout="constrained")
 for position, share, axis in zip(why.rows[0], why.shares[0], axes, strict=False):

@@ -1,10 +1,10 @@
 """
-Will it know a frog that it has never heard?
-============================================
+Does it recognize a frog that is not in the table?
+==================================================
 
-Syllables of one recording are alike. A classifier that has heard some of them recognises the others,
-which says nothing about other animals. Rows that belong together, such as syllables of a recording or
-visits of a patient, are given as ``groups`` and are then left out together.
+Syllables of one recording are alike. A classifier that was fitted to some of them recognizes the others, but
+perhaps not another animal. Pass rows that belong together, such as syllables of a recording or visits of a
+patient, as ``groups``: they are then left out together.
 """
 
 import os
@@ -18,7 +18,7 @@ from corral.datasets import load_anuran
 
 # %%
 # The calls are those of UCI's Anuran Calls where its table is at hand (the folder that ``CORRAL_DATA``
-# names). Otherwise they are drawn: five species, eight recordings each, and each recording has an accent
+# names). Otherwise they are simulated: five species, eight recordings each, and each recording has an accent
 # of its own.
 
 
@@ -41,7 +41,7 @@ else:
 print(f"{len(X)} syllables, {len(set(y))} species, {len(set(recording))} recordings")
 
 # %%
-# Fitted twice: once as if all rows were strangers to each other, once with recordings as groups.
+# Fitted twice: once as if all rows were independent, once with recordings as groups.
 # ``cv_accuracy_`` is the accuracy to expect on rows that are held out in the same way.
 
 by_row = CorralClassifier(random_state=0).fit(X, y)
@@ -66,9 +66,8 @@ new_recordings = accuracy(GroupKFold(3).split(X, y, recording))
 print(f"measured: other syllables {new_rows:.3f}, other recordings {new_recordings:.3f}")
 
 # %%
-# The score by row promises what holds for other syllables of animals that were heard before. The one by
-# recording tells what to expect of a new animal, roughly: a few dozen recordings leave it uncertain by some
-# hundredths.
+# The accuracy by row holds for other syllables of the same recordings. The accuracy by recording is what to
+# expect for a new animal; with a few dozen recordings it is uncertain by some hundredths.
 
 figure, axis = plt.subplots(figsize=(7, 2.8), layout="constrained")
 axis.barh([3, 2], [by_row.cv_accuracy_, new_rows], color="tab:orange", label="by row")

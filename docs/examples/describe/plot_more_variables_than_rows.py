@@ -30,9 +30,8 @@ X, y = draw(n_rows)
 X_new, y_new = draw(100)
 
 # %%
-# The contrast of :class:`~corral.MarkerSelector` looks at one variable at a time, by ranks, and corrects
-# for the number of variables. It needs no bandwidths, so that thousands of columns take less than a
-# second.
+# :class:`~corral.MarkerSelector` tests one variable at a time, by ranks, and corrects for the number of
+# variables. It needs no bandwidths, so that thousands of columns take less than a second.
 
 start = time.perf_counter()
 selector = MarkerSelector().fit(X, y)
@@ -43,9 +42,9 @@ for group, markers in zip(selector.classes_, selector.markers_, strict=True):
     print(f"group {group}: {found.size} variables, {right} of them of its {n_marks}")
 
 # %%
-# With 15 rows and 2,000 tests not every mark can be told from noise, but what is named is right. The
-# classifier does not depend on that list: its members weigh all variables, and selection happens inside
-# its folds, so that ``cv_accuracy_`` stays honest.
+# With 15 rows and 2,000 tests, not every marker can be distinguished from noise, but those that are listed
+# are right. The classifier does not depend on that list: its members use all variables, and select variables
+# inside their folds, so that ``cv_accuracy_`` is not too high.
 
 classifier = CorralClassifier(random_state=0).fit(X, y)
 print(f"expected accuracy {classifier.cv_accuracy_:.2f}, on new rows {classifier.score(X_new, y_new):.2f}")

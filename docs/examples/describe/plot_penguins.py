@@ -2,11 +2,12 @@
 What marks each species of penguin?
 ===================================
 
-The table of the Palmer penguins has what tables have: numbers on several scales, text columns and gaps.
-It is fitted as it is, without filling in or encoding.
+The table of the Palmer penguins is a typical one: numbers on several scales, text columns and missing
+values. It is fitted as it is, without imputing or encoding.
 """
 
 import matplotlib.pyplot as plt
+import numpy as np
 from sklearn.model_selection import train_test_split
 
 from corral import CorralClassifier, ExplanationDisplay, RelevanceDisplay
@@ -21,9 +22,8 @@ penguins.head()
 penguins.isna().sum()
 
 # %%
-# A third of the rows is kept for later, by chance. A gap needs no care: in a row to be labelled its
-# variable is integrated out of the density, and a training row with a gap says nothing about the variable
-# beyond its class.
+# A random third of the rows is held out. Missing values need no care: the density of a row is that of the
+# values that it has.
 
 train, new, y_train, y_new = train_test_split(
     penguins, species, test_size=1 / 3, stratify=species, random_state=0
@@ -33,8 +33,8 @@ print(f"accuracy on the other rows: {classifier.score(new, y_new):.3f}")
 
 # %%
 # :meth:`~corral.CorralClassifier.describe` says what marks each species: in which variables it differs
-# from the others, in which direction, and what is typical. Each finding has been tested; in pure noise a
-# species would get one with a probability of 1 % at most, all variables together.
+# from the others, in which direction, and which values are typical. Each difference has been tested; in pure
+# noise a species would get one with a probability of at most 1 %, over all variables together.
 
 classifier.describe()
 
@@ -45,11 +45,11 @@ RelevanceDisplay.from_estimator(classifier)
 plt.show()
 
 # %%
-# Why did a penguin get its label? Each variable speaks for the label or for its rival. The row asked about
-# is the one whose label is least certain: a bird that nobody has measured. Gaps say nothing, and its island
-# speaks alone.
+# Why did a penguin get its label? Each variable has evidence for the label or for its rival. Take the bird
+# with the least certain label, among those with all values.
 
-row = int(classifier.predict_proba(new).max(axis=1).argmin())
+complete = new.notna().all(axis=1)
+row = int(np.where(complete, classifier.predict_proba(new).max(axis=1), 1).argmin())
 print(classifier.explain(new.iloc[[row]]))
 
 # %%

@@ -3,7 +3,7 @@ What does the Rodeo do, step by step?
 =====================================
 
 The Rodeo chooses one bandwidth per variable at one point. All start wide; a bandwidth shrinks while the
-density at the point changes with it by more than noise would, and stops for good when it does not.
+density at the point changes with it by more than noise would, and then stays as it is.
 """
 
 import matplotlib.pyplot as plt

@@ -1,6 +1,6 @@
 """
-Can the paper's ten groups be told apart?
-=========================================
+Can the paper's ten groups be distinguished?
+============================================
 
 The example of the paper: ten groups in 30 variables. Each group is concentrated in six variables of its
 own and uniform in all others, so that no two groups differ in their means.
@@ -59,8 +59,8 @@ for name, score in scores.items():
 # %%
 # The paper's rule loses to naive Bayes: the variables are independent, as that assumes. In a class's tail
 # the local bandwidth grows with the distance, so that a wrong class is hardly punished; one bandwidth vector
-# per class mends that, and :class:`~corral.CorralClassifier` weighs such densities by how well they predict
-# rows left out.
+# per class corrects that. :class:`~corral.CorralClassifier` weighs such densities by how well they predict
+# rows that are left out.
 
 figure, axis = plt.subplots(figsize=(7, 2.8), layout="constrained")
 axis.barh(list(scores), list(scores.values()), color="tab:blue")

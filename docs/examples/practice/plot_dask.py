@@ -18,11 +18,11 @@ X_new, y_new = make_shifted_groups(500, groups=(1, 4, 5), random_state=1)
 
 # %%
 # Without a cluster this runs on threads of the process; inside ``with distributed.Client(...)`` the same
-# lines run there. Each class has 2000 rows here, of which 500 weighted averages are made.
+# lines run there. Each class has 2000 rows here, which become 500 centroids.
 
 rows, labels = da.from_array(X, chunks=(1500, 10)), da.from_array(y, chunks=1500)
 classifier = DaskCorralClassifier(max_rows=500, random_state=0).fit(rows, labels)
-print(f"{classifier.class_count_.sum():.0f} rows, {len(classifier.model_.data.X)} representatives")
+print(f"{classifier.class_count_.sum():.0f} rows, {len(classifier.model_.data.X)} centroids")
 
 # %%
 # Predictions are lazy and have the chunks of their rows.

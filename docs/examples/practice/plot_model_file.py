@@ -49,7 +49,7 @@ for row in range(20):
 print(f"{(time.perf_counter() - start) / 20 * 1000:.1f} ms for one row")
 
 # %%
-# A damaged file is refused in one sentence. So is a file that is no model.
+# A damaged file is refused in one sentence. So is a file that is not a model.
 
 damaged = bytearray((folder / "wines.corral").read_bytes())
 damaged[-100] ^= 1

@@ -22,7 +22,7 @@ y = y.map({0: "malignant", 1: "benign"})
 X, y = X.iloc[:300], y.iloc[:300]
 
 # %%
-# A step before the classifier: ratios of two columns are often more telling than the columns.
+# A step before the classifier: ratios of two columns often carry more information than the columns.
 
 
 def add_ratio(table):
@@ -66,7 +66,7 @@ for name, score in scores.items():
     print(f"{name:45} {score['test_accuracy'].mean():.3f} {-score['test_neg_log_loss'].mean():.3f}")
 
 # %%
-# :class:`~corral.RodeoClassifier` has parameters to search: units and the constant of the first bandwidth.
+# :class:`~corral.RodeoClassifier` has parameters to search, such as the scale and the first bandwidth.
 
 search = GridSearchCV(
     RodeoClassifier(bandwidth="class"), {"scale": ["range", "standard"], "c0": [0.5, 1.0]}, cv=3

@@ -2,8 +2,8 @@
 When should a doctor look instead?
 ==================================
 
-To overlook a tumour costs more than a needless second look. With calibrated probabilities, the label of
-least expected cost is a matter of arithmetic, and so is abstaining: asking an expert has a price as well.
+Overlooking a tumor costs more than a needless second look. With calibrated probabilities, the label with the
+smallest expected cost is simple arithmetic. So is abstaining, because asking an expert has a price as well.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 What if the new table is in other units?
 ========================================
 
-A classifier that only separates classes labels everything, with confidence. A density knows when a row is
-like nothing it has seen: a column in millimetres instead of centimetres, a species that was not in the
-training table, a value with a slipped decimal point.
+A classifier that only separates classes gives every row a label, often with a high probability. A density
+also shows that a row is unlike all training rows: a column in millimeters instead of centimeters, a species
+that was not in the training table, a misplaced decimal point.
 """
 
 import matplotlib.pyplot as plt
@@ -28,8 +28,8 @@ for name, table in {"as they are": new, "one column in millimetres": slipped}.it
     print(f"{name}: mean confidence {confidence:.2f}, novel {classifier.is_novel(table).mean():.0%}")
 
 # %%
-# ``typicality`` says it for each class: the share of the class's own rows that are at most as typical. It
-# is a p-value: if it is small for all classes, the row is none of them.
+# ``typicality`` has a number for each class: the share of its rows that are at most as typical. It is a
+# p-value: if it is small for all classes, the row is none of them.
 
 print(classifier.typicality(new[:1]).round(3), classifier.typicality(slipped[:1]).round(3))
 

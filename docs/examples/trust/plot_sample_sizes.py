@@ -2,8 +2,8 @@
 Would more rows help?
 =====================
 
-Collecting rows is expensive. The learning curve of the rows at hand tells what twice and four times as
-many would bring, with intervals, and how many reach a goal, if any number does.
+Collecting rows is expensive. The learning curve estimates what twice and four times as many rows would bring,
+with intervals, and how many rows a goal takes, if any number is enough.
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +13,7 @@ from corral import CorralClassifier, SampleSizeDisplay, estimate_sample_sizes
 from corral.datasets import make_waveform
 
 X, y = make_waveform(40, random_state=0)
-curve = estimate_sample_sizes(X, y, method="curve", goal=0.83, random_state=0)
+curve = estimate_sample_sizes(X, y, goal=0.83, random_state=0)
 print(curve)
 
 # %%

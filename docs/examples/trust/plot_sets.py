@@ -2,9 +2,9 @@
 Which labels are possible?
 ==========================
 
-Sometimes one label is a bet. ``predict_set`` returns all labels that a row may have, a prediction set that
-holds the right one about as often as wanted, class by class: one label where the row is easy, several
-where it is hard.
+Sometimes a single label is a guess. ``predict_set`` returns all labels that are possible: a prediction set,
+which contains the right label as often as required, for each class. It has one label if the row is easy and
+several if it is hard.
 """
 
 import matplotlib.pyplot as plt

@@ -76,7 +76,7 @@ def neither_numbers_nor_text(
 ) -> Iterator[Finding]:
     """Columns that no fit takes: of times without a date, unless they are levels, of lists and the like."""
     for name in columns.columns:
-        if contents[name].kind != "strange":
+        if contents[name].kind != "strange" or not contents[name].wrong.any():
             continue
         held = columns[name][contents[name].wrong]
         row, shown = held.index[0], repr(str(held.iloc[0])[:40])

@@ -10,6 +10,7 @@ import numpy as np
 from corral.array_types import Bools, Floats, Integers
 from corral.checking.findings import ENOUGH_ROWS, Finding
 from corral.checking.ids import is_called_id
+from corral.checking.order import is_called_time
 from corral.checking.quick_model import held_out_hits, modelled_rows, ranked_columns
 from corral.sentences.numbers import number_text
 
@@ -104,7 +105,8 @@ def _candidate(name: str, x: Floats, is_number: bool) -> _Candidate | None:
         return None
     n_runs = 1 + int((codes[1:] != codes[:-1]).sum())
     in_blocks = n_runs <= _RUNS_PER_VALUE * values.size
-    is_id = is_called_id(name) or (in_blocks and counts.min() == counts.max())
+    is_balanced = counts.min() == counts.max() and not is_called_time(name)
+    is_id = is_called_id(name) or (in_blocks and is_balanced)
     if not (is_id or in_blocks or (not is_number and values.size >= _MANY_TEXTS)):
         return None
     units = values.size + np.arange(x.size)

@@ -34,7 +34,7 @@ _NEARLY_UNIQUE = 0.5
 
 def is_called_id(name: str) -> bool:
     """Whether a column has a name like 'patient', 'sample_no' or 'visitID'."""
-    return _CALLED_ID.search(name) is not None
+    return _CALLED_ID.search(str(name)) is not None  # names may be numbers in Python
 
 
 def identifiers(

@@ -48,7 +48,7 @@ def small_classes(counts: dict[str, int]) -> Iterator[Finding]:
     yield Finding(
         "few rows",
         f"fewer than {_FEW_ROWS} rows have the class{'es' * (len(small) > 1)} {shown}, so that the "
-        f"accuracy of a class of {fewest} is known to within {min(margin, 0.5):.2f} at best",
+        f"recall of a class of {fewest} is known to within {min(margin, 0.5):.2f} at best",
         "collect more rows, or leave such classes out",
     )
 

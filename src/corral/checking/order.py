@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from corral.array_types import Floats, Integers
 from corral.checking.findings import Finding
 from corral.checking.quick_model import predicted_hits
-
-if TYPE_CHECKING:
-    pass
 
 _CALLED_TIME = re.compile(
     r"(?i:(^|[^a-z])(time|date|datetime|timestamp|year|month|week|day|hour)s?$|^(year|week|day)of)"
@@ -27,6 +23,11 @@ _NEARLY_ALL = 0.99
 _FEWEST_TIMES = 5
 # The share of rows, the last ones, by which a model of the earlier ones is judged.
 _LAST = 0.3
+
+
+def is_called_time(name: str) -> bool:
+    """Whether a column has a name like 'year' or 'visit_time'."""
+    return _CALLED_TIME.search(str(name)) is not None  # names may be numbers in Python
 
 
 def class_order(codes: Integers) -> Iterator[Finding]:
@@ -50,7 +51,7 @@ def class_order(codes: Integers) -> Iterator[Finding]:
 
 def time_columns(dates: Mapping[str, Floats], numeric: Mapping[str, Floats]) -> dict[str, Floats]:
     """Columns by which rows are sorted: dates, in days, and numbers with names like 'year' or 'time'."""
-    named = {name: x for name, x in numeric.items() if _CALLED_TIME.search(name)}
+    named = {name: x for name, x in numeric.items() if is_called_time(name)}
     return {name: x for name, x in (dict(dates) | named).items() if _is_sorted(x)}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from corral.array_types import Floats
 from corral.checking.findings import ENOUGH_ROWS, Finding
-from corral.sentences.numbers import MOST_LISTED, counted, exact_text, number_text
+from corral.sentences.numbers import MOST_LISTED, counted, exact_text, listed, number_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,21 +61,24 @@ def _is_sentinel(value: float, n: int, rest: Floats) -> bool:
 def zeros_for_missing(variables: pd.DataFrame, numeric: Mapping[str, Floats]) -> Iterator[Finding]:
     """Columns of positive numbers far from zero, but for zeros in a few rows."""
     suspicious = {name: x for name, x in numeric.items() if _are_zeros_missing(x)}
+    if not suspicious:
+        return
+    counts = {name: counted(int((x == 0.0).sum()), "row") for name, x in suspicious.items()}
+    shown = [
+        f"{name!r} in {counts[name]} (nothing else below {exact_text(x[x > 0.0].min())})"
+        for name, x in suspicious.items()
+    ]
     # The option that names missing values holds for all columns: elsewhere a zero may be one.
     elsewhere = any((x == 0.0).any() for name, x in numeric.items() if name not in suspicious)
-    for name, x in suspicious.items():
-        rest = x[x > 0.0]
-        yield Finding(
-            "zeros",
-            f"column {name!r} holds 0 in {counted(int((x == 0.0).sum()), 'row')} and nothing else below "
-            f"{exact_text(rest.min())}",
-            "if 0 stands for a missing value, leave these cells empty"
-            if elsewhere
-            else "if 0 stands for a missing value, say so",
-            (name,),
-            tuple(variables.index[x == 0.0][:MOST_LISTED]),
-            () if elsewhere else ("0",),
-        )
+    rows = variables.index[np.any([x == 0.0 for x in suspicious.values()], axis=0)]
+    yield Finding(
+        "zeros",
+        f"0 is far from all other values of column{'s' * (len(shown) > 1)} {listed(shown, str)}",
+        f"if it stands for a missing value, {'leave these cells empty' if elsewhere else 'say so'}",
+        tuple(suspicious),
+        tuple(rows[:MOST_LISTED]),
+        () if elsewhere else ("0",),
+    )
 
 
 def _are_zeros_missing(x: Floats) -> bool:

@@ -43,6 +43,9 @@ from corral.sentences.numbers import listed
 if TYPE_CHECKING:
     import pandas as pd
 
+# A model is made only of classes that have so many rows on average.
+_ROWS_OF_CLASS = 4
+
 
 def check_table(
     frame: Any,
@@ -53,6 +56,12 @@ def check_table(
     categorical: Sequence[str] = (),
 ) -> list[Finding]:
     """Look for mistakes in a table before a classifier is fitted to it, as `corral check` does.
+
+    These are labels that are missing, spelled in two ways or contradicted by left-out probabilities; small
+    classes; ids and likely groups; dates; leakage; columns that are constant, mostly empty or functions of
+    another; text among numbers, and categories spelled in two ways; numbers that stand for missing values;
+    mixed units; duplicates and near duplicates; rows in order of class or time. That nothing is found does
+    not mean that nothing is wrong.
 
     Parameters
     ----------
@@ -87,6 +96,7 @@ def check_table(
     return table_findings(frame, target, ids=ids, group=group, categorical=categorical, thorough=True)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # differences of the largest numbers are infinite
 def table_findings(
     frame: Any,
     target: str | None,
@@ -243,7 +253,8 @@ def _thorough_findings(
     has_groups: bool,
 ) -> Iterator[Finding]:
     """Findings that compare columns with each other, or need a quick model of the labels."""
-    labels = None if y is None else compared.labels
+    is_modelled = y is not None and _ROWS_OF_CLASS * np.unique(compared.labels).size <= len(compared.labels)
+    labels = compared.labels if is_modelled else None
     undated = compared.considered.drop(columns=[*seen.dates, *columns_in(leaks)], errors="ignore")
     grouping = []
     if not has_groups:
@@ -252,7 +263,7 @@ def _thorough_findings(
         yield from grouping
     variables = compared.considered.drop(columns=[*columns_in(leaks), *columns_in(grouping)])
     times = time_columns({name: _days(dates) for name, dates in seen.dates.items()}, seen.numeric)
-    if y is None or alone is None or not variables.shape[1]:
+    if y is None or not is_modelled or alone is None or not variables.shape[1]:
         yield from time_order([*times], None, compared.labels, compared.distinct, times)
     else:
         rows = modelled_rows(compared.distinct, variables.shape[1])

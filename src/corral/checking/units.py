@@ -14,17 +14,16 @@ from corral.sentences.numbers import MOST_LISTED, counted, exact_text
 if TYPE_CHECKING:
     import pandas as pd
 
-# Factors between units in use: powers of ten, inch, foot and pound in metric units, ounces of a pound, inches
-# of a foot, minutes of an hour, grams of an ounce, mg/dl of glucose in mmol/l, km of a mile.
-_FACTORS = (10.0, 100.0, 1000.0, 1e6, 2.54, 25.4, 30.48, 2.2046, 16.0, 12.0, 60.0, 28.35, 18.016, 1.6093)
+# Factors between units in use: powers of ten; inch, foot, pound and ounce in metric units.
+_FACTORS = (10.0, 100.0, 1000.0, 1e6, 2.54, 25.4, 30.48, 2.2046, 28.35)
 
 # Values in the other unit are few, but differ and are more than typing errors.
 _MOST_SHARE, _FEWEST = 0.25, 3
 # The other values are many and different, so that their range is a range of measurements.
 _FEWEST_DIFFERENT = 20
 # Once converted, the median of the few lies between such quantiles of the others, and nearly all of them
-# lie in their range.
-_MIDDLE = (0.1, 0.9)
+# lie in their range. Factors that are no powers of ten match by chance more often.
+_MIDDLE, _MIDDLE_OF_OTHERS = (0.1, 0.9), (0.25, 0.75)
 _NEARLY_ALL = 0.9
 # In no class are all rows in the other unit: a class may well have other values.
 _MOST_OF_CLASS = 0.5
@@ -92,12 +91,17 @@ def _factor_between(minority: Floats, majority: Floats) -> float:
     ):
         return 0.0
     distance = float(np.median(majority) - np.median(minority))
-    for factor in sorted(_FACTORS, key=lambda f: (np.log10(f) % 1.0 > 0.0, abs(abs(distance) - np.log(f)))):
+    for factor in sorted(_FACTORS, key=lambda f: (not _is_power(f), abs(abs(distance) - np.log(f)))):
         converted = minority + np.sign(distance) * np.log(factor)
+        middle = np.quantile(majority, _MIDDLE if _is_power(factor) else _MIDDLE_OF_OTHERS)
         are_inside = (converted >= majority[0]) & (converted <= majority[-1])
-        if first <= np.median(converted) <= last and are_inside.mean() >= _NEARLY_ALL:
+        if middle[0] <= np.median(converted) <= middle[1] and are_inside.mean() >= _NEARLY_ALL:
             return factor
     return 0.0
+
+
+def _is_power(factor: float) -> bool:
+    return float(np.log10(factor)).is_integer()
 
 
 def _is_a_class(apart: Bools, labels: Integers) -> bool:

@@ -97,7 +97,7 @@ def check(
         for finding, sentence in zip(found, sentences, strict=True)
     ]
     facts["looked_for"] = LOOKED_FOR
-    told_more = [counting] if any(finding.rows for finding in found) else []
+    told_more = [counting] if found else []
     told_more += [*kinds_in_words(facts), f"looked for: {'; '.join(LOOKED_FOR)}"]
     out.answer(facts, [told], [told, *(f"- {sentence}" for sentence in sentences), *told_more])
 
@@ -146,7 +146,7 @@ def sentence_of(finding: Finding) -> str:
     """What was found and what to do, with the option of `corral fit` that does it."""
     option = _OPTIONS.get(finding.kind, "")
     values = finding.values if option == "--na-values" else finding.columns
-    if option == "--na-values" and not values:  # it would hold for other columns, too
+    if finding.kind == "zeros" and not values:  # the option would hold for other columns, too
         option = ""
     elif option.startswith(("--drop", "--id", "--group", "--na-values")) and 0 < len(values) <= 3:
         names = option.split(" or ")

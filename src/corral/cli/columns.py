@@ -143,7 +143,7 @@ def read_rows(
 
 def _no_such_row(file: TableFile, text: str, names: str | None) -> str:
     if names is None:
-        return f"{file}: --row {text!r} is no number of a row, and the model knows no column that names rows."
+        return f"{file}: --row {text!r} is not a row number, and the model has no column that names rows."
     advice = "; where ids are whole numbers, --row takes ids only, not numbers of rows" * text.isdecimal()
     return f"{file} has no row whose {names!r} is {text!r}{advice}."
 
@@ -211,10 +211,7 @@ def _complete(table: pd.DataFrame, file: TableFile, missing: Missing, target: st
         return table
     if not lacking.any() or lacking.all():  # a target without any value is refused elsewhere
         return table
-    note(
-        f"left out {lacking.sum()} of {len(table)} rows, which {what}; training rows are counted without "
-        "them."
-    )
+    note(f"left out {lacking.sum()} of {len(table)} rows, which {what}; training rows keep their numbers.")
     return table[~lacking]
 
 
@@ -232,8 +229,8 @@ def _large_classes(y: NDArray[Any], distinct: Bools, least_rows: int) -> Bools:
         shown = [f"{label!r} ({n})" for label, n in zip(classes[small].tolist(), counts[small], strict=True)]
         note(
             f"left out {n_rows[small].sum()} of {y.size} rows, which are of classes of fewer than "
-            f"{least_rows} rows, copies not counted: {listed(shown, str)}; training rows are counted without "
-            "them."
+            f"{least_rows} rows, copies not counted: {listed(shown, str)}; training rows keep their "
+            "numbers."
         )
     kept: Bools = ~small[codes]
     return kept

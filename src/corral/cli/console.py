@@ -23,8 +23,9 @@ from corral.cli.shared import MOST_NAMED, listed, visible
 from corral.estimators.validation import feature_names
 from corral.files.atomic import naming
 from corral.planning.curve import TIMES
-from corral.sentences.classes import NO_MARKER, NO_MARKER_AT_ALL, class_lines
+from corral.sentences.classes import NO_MARKER, NO_MARKER_AT_ALL, RANKING
 from corral.sentences.numbers import counted, interval_text, number_text, value_text
+from corral.sentences.scores import SCORES
 
 if TYPE_CHECKING:
     from corral.estimators.description import Description
@@ -171,16 +172,11 @@ def _relevant_variables(fitted: Any, a: int) -> list[str]:
 
 def _marks(found: Description) -> dict[str, Any]:
     """Name the variables that describe each class, strongest first, and say how."""
-    names = found.feature_names
-    numbers = ("direction", "effect", "pvalue", "typical", "background")
+    names, d = found.feature_names, len(found.feature_names)
+    lines = found.to_frame().drop(columns=["class", "marker"]).to_dict("records")
     marks = {
         str(label): [
-            {
-                "variable": names[j],
-                **{name: getattr(found, name)[a, j] for name in numbers},
-                "words": found.phrase(a, j),
-            }
-            for j in found.markers_of(a)
+            {**lines[a * d + i], "words": found.phrase(a, j)} for i, j in enumerate(found.markers_of(a))
         ]
         for a, label in enumerate(found.classes.tolist())
     }
@@ -189,45 +185,42 @@ def _marks(found: Description) -> dict[str, Any]:
         "marks": marks,
         "often_missing": {label: found.missing_phrases(a) for a, label in enumerate(marks)},
         "also_rests_on": {label: [names[j] for j in found.also_rests_on(a)] for a, label in enumerate(marks)},
+        "lines": {label: found.lines_beside_others(a) for a, label in enumerate(marks)},
     }
 
 
-def description(
-    described: Mapping[str, Any], accuracy: Mapping[str, float] | None = None
-) -> Iterator[RenderableType]:
-    """What a model is and which variables describe its classes, beside their held-out accuracy."""
+def description(described: Mapping[str, Any], *, measured: bool = False) -> Iterator[RenderableType]:
+    """What a model is and which variables describe its classes; `measured` says that scores are shown."""
     yield f"{described['estimator']} of {len(described['variables'])} variables"
     yield from kinds_in_words(described)
     if described["na_values"]:
         yield f"what stands for a missing value, also in new tables: {listed(described['na_values'])}"
-    if "pool" in described:
+    if "pool" in described and not measured:  # of a file; a fit has more to tell
         members = (f"{name} ({share:.0%})" for name, share in described["pool"].items())
         yield f"densities that are pooled, and what each counts: {'; '.join(members)}"
     if "chosen" in described:
         chosen = ", ".join(f"{name}={value!r}" for name, value in described["chosen"].items())
         yield f"chosen by cross-validation: {chosen}"
-    if "expected_accuracy" in described and accuracy is None:  # what was measured says more
+    if "expected_accuracy" in described and not measured:  # held-out rows say more
         # That of LSPClassifier is the best of many.
         bias = ", which profits from the choice" if described["estimator"] == "LSPClassifier" else ""
         yield f"accuracy to expect by cross-validation{bias}: {described['expected_accuracy']:.3f}"
     if {"rows_by_class", "markers", "relevant"} & described.keys():
-        yield _class_table(described, accuracy)
-    if "markers" in described and not any(described["markers"].values()):
-        yield NO_MARKER_AT_ALL
+        yield _class_table(described)
+    if "markers" in described:
+        yield RANKING if any(described["markers"].values()) else NO_MARKER_AT_ALL
 
 
-def _class_table(described: Mapping[str, Any], accuracy: Mapping[str, float] | None) -> Table:
+def _class_table(described: Mapping[str, Any]) -> Table:
     variables = described.get("markers", described.get("relevant"))
     counts = described.get("rows_by_class")
     labels = list(variables or counts or ())
     columns: dict[str, list[Any]] = {"class": labels}
     if counts is not None:
         columns["rows"] = [number_text(counts[label]) for label in labels]
-    if accuracy is not None:
-        columns["accuracy"] = [f"{accuracy[label]:.2f}" if label in accuracy else "" for label in labels]
     if variables is not None:  # in groups of lines: a line break would be made visible
         lines = [Group(*_variables_of(described, label)) for label in labels]
-        columns["variables that describe it, strongest first"] = lines
+        columns["variables that describe it"] = lines
     shown = Table(*columns, show_lines=variables is not None)
     for cells in zip(*columns.values(), strict=True):
         shown.add_row(*cells)
@@ -239,11 +232,7 @@ def _variables_of(described: Mapping[str, Any], label: str) -> Iterator[str]:
     if "marks" not in described:
         yield listed(described["relevant"][label], str) or NO_MARKER
         return
-    yield from class_lines(
-        [mark["words"] for mark in described["marks"][label]],
-        described["often_missing"][label],
-        described["also_rests_on"][label],
-    )
+    yield from described["lines"][label]
     if "relevant" in described:
         yield f"relevant by its bandwidths: {listed(described['relevant'][label], str) or 'no variable'}"
 
@@ -252,14 +241,41 @@ def _variables_of(described: Mapping[str, Any], label: str) -> Iterator[str]:
 
 
 def score_table(scores: Mapping[str, Scores], measured_on: str) -> Table:
-    """Scores of classifiers, side by side."""
-    # Within 80 columns, or names would be broken.
-    shown = Table("held out: " + measured_on, "accuracy (95% interval)", "log loss", "calibration")
-    for name, of_name in scores.items():
-        interval = interval_text(of_name.accuracy_interval)
-        accuracy = f"{of_name.accuracy:.3f}" + (f" ({interval})" if interval else "")
-        shown.add_row(name, accuracy, f"{of_name.log_loss:.3f}", f"{of_name.calibration_error:.3f}")
+    """Scores of classifiers side by side, those of the first with intervals."""
+    own, *others = scores
+    shown = Table(title=f"Held out: {measured_on}; with 95% intervals", title_justify="left", show_edge=False)
+    shown.add_column("score", no_wrap=True)
+    shown.add_column(own, no_wrap=True)
+    for name in others:  # in several lines, so that all columns fit into 80 letters
+        width = max(map(len, name.split()))
+        shown.add_column(name, min_width=width, max_width=width)
+    for key, (name, _) in SCORES.items():
+        first = _with_interval(getattr(scores[own], key), scores[own].intervals.get(key), 3)
+        values = (_score_text(getattr(scores[other], key), 3) for other in others)
+        shown.add_row(name, first, *values)
     return shown
+
+
+def class_score_table(scores: Scores) -> Table:
+    """Scores of each class, recall and precision with intervals."""
+    shown = Table("class", "rows", "recall", "precision", "F1", "AUC", show_edge=False)
+    for label, each in scores.by_class.items():
+        shares = (
+            _with_interval(getattr(each, name), each.intervals.get(name), 2)
+            for name in ("recall", "precision")
+        )
+        shown.add_row(label, str(each.n_rows), *shares, _score_text(each.f1, 2), _score_text(each.auc, 2))
+    return shown
+
+
+def _with_interval(value: float | None, interval: tuple[float, float] | None, digits: int) -> str:
+    text = _score_text(value, digits)
+    return text if interval is None else f"{text} ({interval_text(interval, f'.{digits}f')})"
+
+
+def _score_text(value: float | None, digits: int) -> str:
+    """A score; empty if it is not defined."""
+    return "" if value is None else f"{value:.{digits}f}"
 
 
 def explanation_data(found: Explanation, row: int, name: str | None) -> dict[str, Any]:
@@ -290,14 +306,7 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
     yield shown
     if order.size > MOST_NAMED:
         yield f"and {counted(order.size - MOST_NAMED, 'more variable')} with less evidence"
-    names = found.rows[0] if found.row_names is None else found.row_names[0]
-    listed_rows = zip(names, found.rows[0], found.shares[0], strict=True)
-    closest = ", ".join(f"{name} ({share:.0%})" for name, number, share in listed_rows if number >= 0)
-    if closest:
-        yield f"Training rows of {found.label[0]} most like it, with their share of its density: {closest}."
-    yield said["support"]
-    if said["caution"]:
-        yield said["caution"]
+    yield from (said[key] for key in ("nearest", "support", "caution") if said[key])
 
 
 def sample_size_data(found: SampleSizes) -> dict[str, Any]:
@@ -317,7 +326,7 @@ def sample_size_data(found: SampleSizes) -> dict[str, Any]:
 
 def learning_curve_data(found: LearningCurve) -> dict[str, Any]:
     """What a learning curve tells; what is unlimited becomes null."""
-    sizes = [times * found.n_rows for times in (*TIMES, math.inf)]
+    sizes = [times * found.n_rows for times in (1, *TIMES, math.inf)]
     return {
         "rows": by_class(found.classes, found.sizes),
         "measured": found.history[["rows", "accuracy", "log_loss"]].droplevel(1, axis=1).to_dict("records"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ from corral.cli import options
 from corral.cli.app import program
 from corral.cli.check import note_findings
 from corral.cli.shared import check_different, note, threads
-from corral.sentences.scores import NO_DIFFERENCE, accuracy_interval, below_most_frequent
+from corral.sentences.scores import accuracy_interval, grouped_rows
 from corral.sentences.tables import copied_rows, dates_as_variables
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from corral.cli.console import Output
     from corral.evaluation.held_out import HeldOut
     from corral.evaluation.splits import Split, Units
-
-_MOST_FREQUENT = "most frequent class"
 
 _ESTIMATOR_TEXT = (
     "cv pools several densities and calibrates them; rodeo is the paper's rule, in units of the range; lspc "
@@ -40,6 +39,11 @@ _SCALE_TEXT = (
     "Units in which bandwidths are chosen, by default range for rodeo and standard for lspc. Not for cv, "
     "which has several."
 )
+_TEST_SIZE_TEXT = (
+    "Share of rows held out once to measure with, 0.25 by default; tables of fewer than 1000 rows have 5 "
+    "folds instead."
+)
+_CV_TEXT = "Hold out each of so many folds in turn; 5 by default for fewer than 1000 rows."
 _LEAST_ROWS_TEXT = "Leave out rows of classes of fewer than N rows, copies not counted."
 
 
@@ -62,13 +66,9 @@ def fit(
     estimator: Annotated[options.EstimatorName, typer.Option(help=_ESTIMATOR_TEXT)] = "cv",
     priors: Annotated[options.Priors | None, typer.Option(help=_PRIORS_TEXT)] = None,
     scale: Annotated[options.ScaleName | None, typer.Option(help=_SCALE_TEXT)] = None,
-    test_size: Annotated[
-        float, typer.Option(help="Share of rows held out to measure with.", min=0.01, max=0.99)
-    ] = 0.25,
+    test_size: Annotated[float | None, typer.Option(help=_TEST_SIZE_TEXT, min=0.01, max=0.99)] = None,
     goal: options.Goal = None,
-    cv: Annotated[
-        int | None, typer.Option(help="Hold out each of so many parts in turn instead.", min=2)
-    ] = None,
+    cv: Annotated[int | None, typer.Option(help=_CV_TEXT, min=2)] = None,
     ids: options.Ids = None,
     group: options.Group = None,
     drop: options.Drop = None,
@@ -87,10 +87,11 @@ def fit(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Fit a classifier, measure it on rows held out beside two baselines, and show what describes each class.
+    """Fit a classifier, measure it on held-out rows beside baselines, and show what describes each class.
 
-    The model, and the variables shown, are those of all rows; the scores are those of held-out rows. Columns
-    of text are levels, and values may be missing: a gap says nothing for or against any class. lspc takes
+    The model, and the variables shown, are those of all rows; the scores are those of held-out rows. Below
+    1000 rows each row is held out once, in 5 folds; otherwise a quarter of the rows is held out. Columns of
+    text are levels, and values may be missing: a gap says nothing for or against any class. lspc takes
     numbers without gaps only.
     """
     from corral.cli.columns import training_rows
@@ -105,6 +106,7 @@ def fit(
     check_different(table, model, report)
     check_kinds((model, MODEL), (report, REPORT))
     _refuse_contradictions(estimator, priors, group, goal, report)
+    _refuse_two_splits(cv, test_size)
     chosen = _estimator(estimator, priors or "empirical", scale, seed, out)
     file = open_table(table, sep, decimal, encoding)
     na_values = list(dict.fromkeys(na_values or ()))
@@ -140,27 +142,43 @@ def fit(
     note_replaced(model, report)
     if model is not None:
         save_model(fitted, model)
-    measured_on = f"{cv} parts in turn" if cv else f"{len(held_out[name].truth)} of {len(y)} rows"
-    facts = {"table": str(file), "target": target, "rows": len(y), "held_out": measured_on}
+    measured_on = f"{len(held_out[name].truth)} of {len(y)} rows"
+    if len(splits) > 1:
+        measured_on = f"each row once, in {len(splits)} folds"
+    facts = {
+        "table": str(file),
+        "target": target,
+        "rows": len(y),
+        "held_out": measured_on,
+        "folds": len(splits),
+    }
     facts |= {} if group is None else {"group": group}
     with threads(jobs):
         if report is not None:
             with out.progress("Write the report"):
-                shown = {"held_out": held_out[name], "source": file.name, "random_state": seed}
+                others = {other: found for other, found in held_out.items() if other != name}
+                own = replace(held_out[name], baselines=others)
+                shown = {"held_out": own, "source": file.name, "random_state": seed}
                 _write_report(report, fitted, X, y, goal, **shown)
-        _answer(out, fitted, held_out, facts, {"model": model, "report": report}, priors or "empirical")
+        _answer(out, fitted, held_out, facts, {"model": model, "report": report})
+
+
+def _refuse_two_splits(cv: int | None, test_size: float | None) -> None:
+    if cv is not None and test_size is not None:
+        raise ValueError(f"--cv {cv} and --test-size {test_size:g} are two ways to hold rows out: take one.")
 
 
 def _fit_and_measure(
     chosen: Any, X: pd.DataFrame, y: NDArray[Any], units: Units, splits: Sequence[Split], out: Output
 ) -> tuple[Any, dict[str, HeldOut]]:
-    """Fit all rows, and predict held-out rows by the same classifier and two others.
+    """Fit all rows, and predict held-out rows by the same classifier and by baselines.
 
     Duplicates and dates are told of once, for the whole table, and not by each fit.
     """
     from corral.cli.variables import without_dates
     from corral.estimators.tables import ColumnKindWarning
     from corral.estimators.warned import CopiedRowsWarning, NearDuplicatesWarning
+    from corral.evaluation.baselines import baselines
     from corral.evaluation.held_out import fit_by_groups, held_out_predictions
 
     name = type(chosen).__name__
@@ -169,7 +187,8 @@ def _fit_and_measure(
             warnings.simplefilter("ignore", category)
         held_out = held_out_predictions({name: chosen}, X, y, units, splits, out.step)
         simple = without_dates(X)
-        held_out |= held_out_predictions(_baselines(simple), simple, y, units, splits, out.step)
+        held_out |= held_out_predictions(baselines(simple), simple, y, units, splits, out.step)
+        held_out["most frequent class"] = held_out[name].frequencies()
         out.step(f"{name} with all rows")
         fitted = fit_by_groups(chosen, X, y, units)
     if out.bars:  # which were for the fit
@@ -195,7 +214,7 @@ def _write_report(path: Path, fitted: Any, X: Any, y: Any, goal: float | None, *
     curve = None
     if goal is not None:
         curve = LearningCurve.from_estimator(fitted, goal=goal, random_state=shown["random_state"])
-    write_report(path, fitted, X, y, sample_sizes=curve, **shown)
+    write_report(fitted, X, y, path, sample_sizes=curve, **shown)
 
 
 def _refuse_contradictions(
@@ -223,52 +242,38 @@ def _answer(
     held_out: Mapping[str, HeldOut],
     facts: Mapping[str, Any],
     written: Mapping[str, Path | None],
-    priors: options.Priors,
 ) -> None:
-    """Tell of the scores of a classifier and of two others, and what it has learnt."""
+    """Print the scores of a classifier and of baselines, and what it has learnt."""
     from dataclasses import asdict
 
-    from corral.cli.console import describe, description, score_table
+    from corral.cli.console import class_score_table, describe, description, score_table
+    from corral.evaluation.advice import advice_on_labels
 
     name, measured_on = type(fitted).__name__, facts["held_out"]
-    scores = {of_name: found.scores() for of_name, found in held_out.items()}
+    scores = {each: predictions.scores() for each, predictions in held_out.items()}
     own = scores[name]
-    note_if_useless(own.accuracy, scores[_MOST_FREQUENT].accuracy, name, priors)
+    for sentence in advice_on_labels(fitted, held_out[name]):
+        note(sentence)
     described = describe(fitted)
-    full: list[Any] = [score_table(scores, measured_on)]
+    full: list[Any] = [score_table(scores, measured_on), class_score_table(own)]
     if "group" in facts:
-        n_groups = held_out[name].n_groups
-        full.append(
-            f"rows that share {facts['group']!r} were held out together; "
-            + (
-                "all are of one group, which tells no interval: say --cv, or a larger --test-size"
-                if n_groups == 1
-                else f"intervals are for new groups, of which {n_groups} were held out"
-            )
-        )
-    full += description(described, own.accuracy_by_class)
+        full.append(grouped_rows(facts["group"], held_out[name].n_groups or 0))
+    full += description(described, measured=True)
     if written["model"] is not None:
         full.append(f"The model, fitted to all {facts['rows']} rows, is in {written['model']}")
     if written["report"] is not None:
         full.append(f"The report is in {written['report']}")
-    interval = accuracy_interval(own.accuracy_interval)
-    measured = {"scores": {of_name: asdict(of_all) for of_name, of_all in scores.items()}}
+    interval = accuracy_interval(own.intervals["accuracy"])
+    measured: dict[str, Any] = {"scores": {each: asdict(values) for each, values in scores.items()}}
+    label = held_out[name].rarer_class
+    if label is not None:
+        consequences = [point._asdict() for point in held_out[name].thresholds(label)]
+        measured["thresholds"] = {"class": label, "consequences": consequences}
     out.answer(
         {**facts, **measured, **described, **written},
         [f"{name}: accuracy {own.accuracy:.3f}, {interval}, held out {measured_on}"],
         full,
     )
-
-
-def _baselines(X: pd.DataFrame) -> dict[str, Any]:
-    """Classifiers to compare with."""
-    from sklearn.dummy import DummyClassifier
-
-    from corral.evaluation.naive_bayes import MixedNaiveBayes
-
-    has_levels = any(hasattr(dtype, "categories") for dtype in X.dtypes)
-    bayes = "naive Bayes" if has_levels else "Gaussian naive Bayes"
-    return {bayes: MixedNaiveBayes(), _MOST_FREQUENT: DummyClassifier(strategy="prior")}
 
 
 def _estimator(name: str, priors: Any, scale: str | None, seed: int, out: Output) -> Any:
@@ -285,16 +290,3 @@ def _estimator(name: str, priors: Any, scale: str | None, seed: int, out: Output
             f"--scale {scale} is not for --estimator cv, which pools densities in several units."
         )
     return CorralClassifier(priors=priors, random_state=seed, verbose=out.bars)
-
-
-def note_if_useless(accuracy: float, baseline: float, name: str, priors: options.Priors) -> None:
-    """Say that labels are worse than the same label for all rows, if they are."""
-    if priors == "uniform":
-        advice = "with --priors uniform all classes count alike, so look at the accuracy of each"
-    elif name != "CorralClassifier":
-        advice = "do not rely on its labels, and try --estimator cv, the default"
-    else:
-        advice = NO_DIFFERENCE
-    sentence = below_most_frequent(accuracy, baseline, advice)
-    if sentence:
-        note(sentence)

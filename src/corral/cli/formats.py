@@ -289,7 +289,7 @@ def _find_encoding(file: TableFile) -> str:
                 return encoding
         while block:
             if b"\0" in block:
-                raise ValueError(f"{file} is no text, or needs --encoding: it holds the byte 0x00.")
+                raise ValueError(f"{file} is not text, or needs --encoding: it holds the byte 0x00.")
             text = decoder.decode(block)
             if not text.isascii():
                 wrong += "".join(re.findall("[\udc80-\udcff]", text)).encode("ascii", "surrogateescape")

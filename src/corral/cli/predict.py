@@ -12,13 +12,18 @@ import typer
 from corral.cli import options
 from corral.cli.app import program
 from corral.cli.shared import STANDARD_STREAM, check_different, load_classifier, naming_column, note, threads
+from corral.sentences.numbers import counted
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from corral.array_types import Floats
+    from corral.array_types import Floats, Integers
+    from corral.estimators.evaluated_rows import EvaluatedRows
 
+
+# Novel rows that are explained, if they are more than chance makes: enough to see what they have in common.
+_MOST_EXPLAINED = 50
 
 _OUT_TEXT = "Table to write, in the format of its name, as TABLE; - is the standard output, as CSV."
 _SET_TEXT = (
@@ -32,6 +37,7 @@ _COSTS_TEXT = (
 _TYPICALITY_TEXT = (
     "Whether to write how typical rows are, and which are novel. It takes about as long as the probabilities."
 )
+_KEEP_TEXT = "Also write all columns of TABLE, before the others."
 _FORMULAS_TEXT = (
     "In a .csv or .tsv file, put an apostrophe before text that a spreadsheet may run as a formula."
 )
@@ -48,6 +54,7 @@ def predict(
         Path, options.output_option("--out", "-o", text=_OUT_TEXT, callback=options.output_or_stream)
     ],
     ids: options.Ids = None,
+    keep: Annotated[bool, typer.Option("--keep", help=_KEEP_TEXT)] = False,
     coverage: Annotated[float | None, typer.Option("--set", metavar="COVERAGE", help=_SET_TEXT)] = None,
     costs: Annotated[
         Path | None,
@@ -72,7 +79,8 @@ def predict(
 
     Of class densities two more columns say how typical a row is of the class that it is most typical of (the
     share of training rows that are at most so) and whether it is novel: less typical than 99 in 100 training
-    rows of all classes. The label of a novel row means little.
+    rows of all classes. About 1 in 100 rows that are like the training rows is novel, too. If more are, it is
+    said by which variables, such as one in other units.
 
     Rows are read and written in chunks, so the table may be larger than memory. FILE is replaced when
     all rows are done, and not before; what goes to the standard output stops where an error is met. An Excel
@@ -90,6 +98,7 @@ def predict(
         formula_in,
         note_replaced,
         without_formulas,
+        without_points,
         writing_table,
     )
 
@@ -102,11 +111,14 @@ def predict(
     matrix = None if costs is None else read_costs(costs, fitted.classes_)
     file = open_table(table, sep, decimal, encoding)
     known = naming_column(fitted, file)
-    kept = _kept_columns(ids or ([known] if known else []), variables.names, model)
+    kept = _kept_columns(
+        ids or ([known] if known else []), variables.names, model, file.columns if keep else ()
+    )
     drops = missing == "drop-rows"
-    columns, n_rows, n_left_out, n_novel, formula = [], 0, 0, 0, None
+    columns, n_rows, n_left_out, formula = [], 0, 0, None
+    novel = _NovelRows()
     start = time.perf_counter()
-    texts = variables.texts | {name: [] for name in kept}
+    texts = variables.texts | {name: [] for name in kept if name not in variables.names}
     with writing_table(to) as add, threads(jobs), out.progress("Predict", total=1.0) as advance:
         for chunk in read_chunks(file, variables.names, texts, variables.na_values, on_progress=advance):
             rows = chunk[~missing_rows(chunk[variables.names])] if drops else chunk
@@ -115,11 +127,12 @@ def predict(
                 continue
             n_rows += len(rows)
             X = variables.read(rows, file)
-            answers = _answers(
+            answers, evaluated = _answers(
                 fitted, X, judges=judges, coverage=coverage, costs=matrix, reject_cost=reject_cost
             )
-            n_novel += int(answers["novel"].sum()) if judges else 0
-            written = pd.concat([rows[kept], _renamed(answers, kept)], axis=1)
+            if judges:
+                novel.add(evaluated, answers["novel"].to_numpy().nonzero()[0])
+            written = pd.concat([without_points(rows[kept], to), _renamed(answers, kept)], axis=1)
             if drops and not kept:  # or nobody could tell which rows are there
                 written.insert(0, "row", rows.index)
             if quote_formulas:
@@ -132,13 +145,8 @@ def predict(
         note_replaced(to)
     variables.note_unknown_levels()
     variables.note_empty_columns()
-    if n_left_out:
-        note(f"left out {n_left_out} of {n_rows + n_left_out} rows, which lack a value.")
-    if formula:
-        note(
-            f"{'the output' if to == STANDARD_STREAM else to} holds text that a spreadsheet may run as a "
-            f"formula, such as {formula[:40]!r}; --quote-formulas writes an apostrophe before it."
-        )
+    _note_rows(n_rows, n_left_out, formula, to)
+    novelty, why_novel = novel.sentences(fitted, n_rows) if judges else ([], "")
     if to == STANDARD_STREAM:
         return
     seconds = time.perf_counter() - start
@@ -146,24 +154,66 @@ def predict(
         "rows": n_rows,
         "left_out": n_left_out,
         "unknown_levels": {name: counts.total() for name, counts in variables.unknown.items()},
-        "novel": n_novel if judges else None,
+        "novel": novel.n_rows if judges else None,
+        "why_novel": why_novel,
         "seconds": seconds,
         "columns": columns,
         "out": to,
     }
-    novel = f"; {n_novel} of them {'is' if n_novel == 1 else 'are'} novel" if judges else ""
-    out.answer(facts, [], [f"{n_rows} rows in {seconds:.1f} s{novel}; labels and probabilities are in {to}"])
+    done = f"{counted(n_rows, 'row')} in {seconds:.1f} s; labels and probabilities are in {to}"
+    out.answer(facts, [], [done, *novelty])
 
 
-def _kept_columns(ids: Sequence[str], variables: Sequence[str], model: Path) -> list[str]:
-    """Check columns that name rows; each once."""
+class _NovelRows:
+    """Novel rows of all chunks: how many, and the first of them."""
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self._first: list[EvaluatedRows] = []
+
+    def add(self, rows: EvaluatedRows, novel: Integers) -> None:
+        """Keep some of the novel rows of a chunk, by their positions."""
+        kept = novel[: max(_MOST_EXPLAINED - self.n_rows, 0)]
+        self._first += [rows.take(kept)] if kept.size else []
+        self.n_rows += novel.size
+
+    def sentences(self, fitted: Any, n_rows: int) -> tuple[list[str], str]:
+        """Say how many rows of a table are novel, and note why if they are more than chance makes."""
+        from corral.estimators.evaluated_rows import novelty_sentences
+
+        number, *why = novelty_sentences(
+            fitted,
+            self.n_rows,
+            n_rows,
+            lambda: [each for rows in self._first for each in rows.unlike_values()],
+        )
+        for sentence in why:
+            note(sentence)
+        return [number], " ".join(why)
+
+
+def _note_rows(n_rows: int, n_left_out: int, formula: str | None, to: Path) -> None:
+    """Tell of rows that were left out, and of text that is a formula."""
+    if n_left_out:
+        note(f"left out {n_left_out} of {n_rows + n_left_out} rows, which lack a value.")
+    if formula:
+        note(
+            f"{'the output' if to == STANDARD_STREAM else to} holds text that a spreadsheet may run as a "
+            f"formula, such as {formula[:40]!r}; --quote-formulas writes an apostrophe before it."
+        )
+
+
+def _kept_columns(
+    ids: Sequence[str], variables: Sequence[str], model: Path, others: Sequence[str]
+) -> list[str]:
+    """Check columns that name rows, and return them and others; each once."""
     for name in ids:
         if name in variables:
             raise ValueError(
                 f"{name!r} is a variable of {model}, so it does not name rows; "
                 f"to fit a model without it, give corral fit the option --id {name!r}."
             )
-    return list(dict.fromkeys(ids))
+    return list(dict.fromkeys([*ids, *others]))
 
 
 def _renamed(answers: pd.DataFrame, kept: Sequence[str]) -> pd.DataFrame:
@@ -201,22 +251,22 @@ def _answers(
     coverage: float | None,
     costs: Floats | None,
     reject_cost: float | None,
-) -> pd.DataFrame:
-    """Answer for some rows, whose densities are evaluated once.
+) -> tuple[pd.DataFrame, Any]:
+    """Answer for some rows, whose densities are evaluated once, and are returned if they are.
 
     If it `judges`, it says how typical rows are; `coverage` asks for sets of labels, and `costs` (n_classes,
     n_classes) for decisions.
     """
     import pandas as pd
 
+    from corral.estimators.assessment import probability_columns
     from corral.estimators.decisions import least_costly
     from corral.estimators.evaluated_rows import evaluate_rows
 
     rows = evaluate_rows(fitted, X) if judges or coverage is not None else None
     proba = fitted.predict_proba(X) if rows is None else rows.proba
     classes = fitted.classes_
-    answers = {"label": classes[proba.argmax(axis=1)]}
-    answers |= {f"p_{label}": column for label, column in zip(classes.tolist(), proba.T, strict=True)}
+    answers = probability_columns(classes, proba)
     if rows is not None and judges:
         assessment = rows.assessment()
         answers |= {"typicality": assessment.typicality.max(axis=1), "novel": assessment.is_novel}
@@ -225,7 +275,7 @@ def _answers(
         answers |= {f"in_set_{label}": column for label, column in sets}
     if costs is not None:
         answers["decision"] = least_costly(proba, costs, classes, reject_cost)
-    return pd.DataFrame(answers, index=X.index)
+    return pd.DataFrame(answers, index=X.index), rows
 
 
 def read_costs(path: Path, classes: NDArray[Any]) -> Floats:

@@ -11,6 +11,7 @@ from corral.cli import options
 from corral.cli.app import program
 from corral.cli.sample_size import bounded_sizes, refuse_two_questions
 from corral.cli.shared import STANDARD_STREAM, check_different, load_classifier, naming_column, note, threads
+from corral.sentences.numbers import counted
 
 if TYPE_CHECKING:
     from corral.evaluation.held_out import HeldOut
@@ -110,15 +111,15 @@ def report(
         with out.progress("Write the report"):
             shown: Any = {"held_out": held_out, "sample_sizes": sizes, "source": file.name}
             if page != STANDARD_STREAM:
-                write_report(page, fitted, X, y, **shown, random_state=seed)
+                write_report(fitted, X, y, page, **shown, random_state=seed)
             else:
-                whole = write_report(None, fitted, X, y, **shown, random_state=seed)
+                whole = write_report(fitted, X, y, **shown, random_state=seed)
                 typer.echo(whole.html.encode("utf-8"), nl=False)
                 return
     out.answer(
         {"rows": len(X), "held_out": 0 if held_out is None else len(held_out.truth), "report": page},
         [],
-        [f"The report on {len(X)} rows is in {page}"],
+        [f"The report on {counted(len(X), 'row')} is in {page}"],
     )
 
 

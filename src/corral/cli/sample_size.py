@@ -27,7 +27,8 @@ _ALLOCATION_TEXT = "How rows are shared out: as in the paper, which is the defau
     "sample-size",
     short_help="Estimate how many rows each class needs.",
     epilog="\b\nExamples:\n  corral sample-size penguins.csv --target species --goal 0.97\n"
-    "  corral sample-size penguins.csv --target species --numeric-only --missing drop-rows --tolerance 0.6",
+    "  corral sample-size penguins.csv --target species --drop year --numeric-only --missing drop-rows"
+    " --tolerance 0.6",
 )
 def sample_size(
     table: options.TablePath,
@@ -99,7 +100,7 @@ def sample_size(
     found: SampleSizes | LearningCurve
     if tolerance is None:
         with threads(jobs), out.progress("Take rows away"):
-            found = estimate_sample_sizes(X, y, method="curve", goal=goal, groups=groups, random_state=seed)
+            found = estimate_sample_sizes(X, y, goal=goal, groups=groups, random_state=seed)
         data = learning_curve_data(found)
     else:
         with threads(jobs), out.progress("Add rows step by step"):
@@ -124,4 +125,6 @@ def bounded_sizes(X: pd.DataFrame, y: NDArray[Any], tolerance: float, seed: int,
     classes, counts = np.unique(y, return_counts=True)
     third = max(int(counts.min()) // 3, 1)
     sizes = {"initial_size": min(30, third), "test_size": min(50, third), "step": max(30, classes.size)}
-    return estimate_sample_sizes(X, y, tolerance=tolerance, random_state=seed, **(sizes | given))
+    return estimate_sample_sizes(
+        X, y, method="bound", tolerance=tolerance, random_state=seed, **(sizes | given)
+    )

@@ -30,12 +30,12 @@ def short_rows(file: TableFile) -> Iterator[Finding]:
         text.detach()
     if short:
         row, n_cells = next(iter(short.items()))
-        end = ", the last one: the file may be cut off" if row == n_rows - 1 else ""
+        end = ", the last one, as where a file is cut off" if row == n_rows - 1 else ""
         yield Finding(
             "short rows",
             f"{counted(len(short), 'row')} {'has' if len(short) == 1 else 'have'} fewer cells than there are "
             f"columns, such as row {row} ({n_cells} of {n_columns}){end}",
-            "look what is missing at their end, which counts as missing values",
+            "fill them up, or their last cells count as missing values",
             rows=tuple(short)[:MOST_LISTED],
         )
 

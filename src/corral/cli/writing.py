@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 import pandas as pd
 import typer
 
@@ -137,6 +138,18 @@ def without_formulas(rows: pd.DataFrame, path: Path) -> pd.DataFrame:
         return rows
     texts = {name: rows[name].map(quoted) for name in text_columns(rows)}
     return rows.assign(**texts).rename(columns=quoted)
+
+
+# Numbers in text files
+
+
+def without_points(rows: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """The rows with 2007 in place of 2007.0 in a text file: pandas makes it of 2007 if others are missing."""
+    if named_kind(path)[0] != "text":
+        return rows
+    numbers = {name: rows[name].dropna() for name in rows.columns[rows.dtypes == np.float64]}
+    whole = [name for name, each in numbers.items() if ((each % 1.0 == 0.0) & (each.abs() < 2.0**53)).all()]
+    return rows.astype(dict.fromkeys(whole, "Int64"))
 
 
 # Tables

@@ -49,6 +49,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from scipy.stats import betabinom
 
 from corral.array_types import Bools, Floats, Integers
 from corral.conformal.missing_values import ExpectedChanges, draw_removals, expected_changes, learn_changes
@@ -71,6 +72,7 @@ _LEAST_SHARE = 0.05
 
 # Scores that differ by less than this are equal but for rounding, and so are log densities.
 _ROUNDING_OF_SCORES = 1e-9
+_DIGITS_OF_SCORES = 9
 
 
 class Estimates(NamedTuple):
@@ -103,8 +105,11 @@ class Shares(NamedTuple):
 
     @classmethod
     def of(cls, values: Floats, weights: Floats) -> Shares:
-        """Sort numbers; those without weight are left out. Weights sum to Kish's number afterwards."""
-        values, weights = values[weights > 0.0], weights[weights > 0.0]
+        """Sort numbers; those without weight are left out. Weights sum to Kish's number afterwards.
+
+        Numbers that differ by rounding only are equal, or their order would depend on the order of the rows.
+        """
+        values, weights = rounded(values[weights > 0.0]), weights[weights > 0.0]
         order = np.argsort(values, kind="stable")
         if weights.size and (weights != weights[0]).any():
             weights = weights * (effective_number(weights) / weights.sum())
@@ -178,6 +183,23 @@ class Reference(NamedTuple):
         scores: Floats = (log_odds - self.odds_center - expected.odds) / np.sqrt(share)
         scores[expected.has_none] = np.inf
         return scores
+
+
+def rounded(values: Floats, smallest: float = 1.0) -> Floats:
+    """Numbers with nine significant digits; those below `smallest` with as many decimals as it has."""
+    size = np.maximum(np.abs(np.where(np.isfinite(values), values, 0.0)), smallest)
+    unit = 10.0 ** (np.floor(np.log10(size)) - _DIGITS_OF_SCORES + 1.0)
+    return np.round(values / unit) * unit
+
+
+def excess_pvalue(n_novel: int, n_rows: int, level: float, n_training: float) -> float:
+    """Probability that at least so many of n rows are novel at a level by chance: a binomial test.
+
+    The score below which rows are novel is a quantile of the scores of `n_training` rows. So the share of
+    like rows below it has a beta distribution around the level, and their number a beta-binomial one.
+    """
+    rank = level * (n_training + 1.0)
+    return float(betabinom.sf(n_novel - 1, n_rows, rank, n_training + 1.0 - rank))
 
 
 def _by_class(values: Floats, codes: Integers, weights: Floats, n_classes: int) -> list[Shares]:
@@ -371,7 +393,10 @@ def _told_apart(likeness: Floats, codes: Integers, weights: Floats) -> float:
         members, others = (codes == y) & (weights > 0.0), (codes != y) & (weights > 0.0)
         if members.any() and others.any():
             shares = Shares.of(best[others], weights[others])
-            ends = [np.searchsorted(shares.values, best[members], side=side) for side in ("left", "right")]
+            scores_of_members = rounded(best[members])
+            ends = [
+                np.searchsorted(shares.values, scores_of_members, side=side) for side in ("left", "right")
+            ]
             above = 1.0 - shares.below[ends].mean(axis=0) / shares.n  # ties count half
             chances.append(float(weights[members] @ above / weights[members].sum()))
     return float(np.mean(chances)) if chances else 0.5

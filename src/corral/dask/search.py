@@ -42,7 +42,7 @@ class DaskCorralClassifier(CorralClassifier):
         table that is at hand.
     max_rows : int, default=3000
         As in `CorralClassifier`.
-    priors, min_effect, categorical_features, n_jobs, verbose, random_state
+    priors, class_weight, min_effect, categorical_features, n_jobs, verbose, random_state
         As in `CorralClassifier`; the search runs on threads of this process, predictions of collections
         on those of the cluster.
 
@@ -123,7 +123,7 @@ class DaskCorralClassifier(CorralClassifier):
             self.model_ = learn_cluster_pool(
                 sources,
                 of_all,
-                self._settings(of_all.totals),
+                self._settings(of_all.labels, of_all.totals),
                 self.encoding_.counts,
                 self.block_rows,
                 check_random_state(self.random_state),

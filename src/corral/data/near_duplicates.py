@@ -15,12 +15,13 @@ Rows are near duplicates if this bound is less than a fifth of :math:`M_1`, and 
 :math:`M_1`.
 
 *Small differences.* Continuous columns, which have at least three different values for ten rows, are scaled;
-rows must agree in all others. Let :math:`r_5` be the median distance of rows to their fifth neighbour. A row
-has a twin if one to four others are nearer than :math:`t r_5`, for t = 0.03, 0.01 or 0.001, and the next one
-is ten times as far away. If rows spread over m dimensions, chance brings a neighbour so
-near to a share :math:`5 t^m` of them; m follows from the distances to the fifth and to the tenth neighbour.
-Rows with a twin are near duplicates if they are ten times as many, more than a Poisson number reaches once in
-a thousand tables, and at least half of the rows with a neighbour within :math:`10 t r_5`.
+rows must agree in all others, in numbers up to a ten-thousandth of their range. Let :math:`r_5` be the median
+distance of rows to their fifth neighbour. A row has a twin if one to four others are nearer than
+:math:`t r_5`, for t = 0.03, 0.01 or 0.001, and the next one is ten times as far away. If rows spread over m
+dimensions, chance brings a neighbour so near to a share :math:`5 t^m` of them; m follows from the distances
+to the fifth and to the tenth neighbour. Rows with a twin are near duplicates if they are ten times as many,
+more than a Poisson number reaches once in a thousand tables, and at least half of the rows with a neighbour
+within :math:`10 t r_5`.
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ _LEAST_PAIRS = 5
 
 # A column is continuous if it has so many different values per row.
 _DISTINCT_SHARE = 0.3
+
+# Numbers of few different values, which are not continuous, agree if they differ by less than this part of
+# their range.
+_STEP = 1e-4
 
 # Radii around twins in units of the distance to the fifth neighbour.
 _NEAR = (0.03, 0.01, 0.001)
@@ -188,7 +193,9 @@ def _close_pairs(X: Floats, missing: Bools, levels: Integers | None) -> Integers
         return none
     unit = float(np.median(fifth))
     dimension = max(np.log(2.0) / max(float(np.log(tenth / fifth).mean()), 1e-3), 1.0)
-    exact = np.column_stack([X[:, ~is_continuous], missing[:, is_continuous]])
+    is_measured = ~is_continuous if levels is None else ~is_continuous & (levels == 0)
+    exact = np.where(is_measured, _coarse(X), X)[:, ~is_continuous]
+    exact = np.column_stack([exact, missing[:, is_continuous]])
     keys = row_keys(exact, np.arange(exact.shape[1]))
     for t in _NEAR:
         pairs = _pairs_within(Z, t * unit)
@@ -203,6 +210,14 @@ def _close_pairs(X: Floats, missing: Bools, levels: Integers | None) -> Integers
         ):
             return pairs
     return none
+
+
+def _coarse(X: Floats) -> Floats:
+    """Columns in steps of a small part of their range, so that small differences make equal values."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    half = high / 2.0 - low / 2.0  # the whole range of the largest numbers is infinite
+    steps: Floats = np.round((X / 2.0 - low / 2.0) / np.where(half > 0.0, _STEP * half, 1.0))
+    return steps
 
 
 def _scaled(X: Floats) -> Floats:

@@ -213,11 +213,15 @@ class SortedColumns:
         ranks = (before + 0.5 * (up_to - before)) / total
         scores = _normal_quantiles(ranks)
         scores -= (weights * scores).sum(axis=0) / total
-        return self._interpolated(ranks, is_knot), self._interpolated(scores, is_knot)
+        by_rank, by_score = self._interpolated(np.array([ranks, scores]), is_knot)
+        return by_rank, by_score
 
     def _interpolated(self, values: Floats, is_knot: Bools) -> Floats:
-        """Values of all rows in their own order, interpolated between those of knots in sorted order."""
-        n, d = values.shape
+        """Values of all rows in their own order, interpolated between those of knots in sorted order.
+
+        `values` (n_kinds, n_rows, n_features) of several kinds share the search for the knots.
+        """
+        n, d = is_knot.shape
         positions = np.arange(n)[:, np.newaxis]
         # A row that equals a knot lies between this knot and itself.
         left = np.maximum.accumulate(np.where(is_knot, positions, -1), axis=0)
@@ -226,12 +230,16 @@ class SortedColumns:
         right = np.take_along_axis(right, self._first, axis=0)
         left, right = np.where(left < 0, np.minimum(right, n - 1), left), np.where(right >= n, left, right)
         right = np.maximum(right, 0)
-        below, above = np.take_along_axis(self._x, left, axis=0), np.take_along_axis(self._x, right, axis=0)
-        low, high = np.take_along_axis(values, left, axis=0), np.take_along_axis(values, right, axis=0)
-        between = low + _share_of_way(self._x, below, above) * (high - low)
-        interpolated = np.empty((n, d))
-        np.put_along_axis(interpolated, self._order, np.where(self._missing, np.nan, between), axis=0)
-        return interpolated
+        columns = np.arange(d)
+        left, right, order = left * d + columns, right * d + columns, self._order * d + columns
+        x, values = self._x.ravel(), values.reshape(len(values), n * d)
+        share = _share_of_way(self._x, x[left], x[right])
+        interpolated = np.empty((len(values), n * d))
+        for kind, numbers in enumerate(values):
+            low = numbers[left]
+            between = low + share * (numbers[right] - low)
+            interpolated[kind, order] = np.where(self._missing, np.nan, between)
+        return interpolated.reshape(-1, n, d)
 
 
 def _learn_knots(x: Floats, weights: Floats | None, kind: ScaleKind) -> tuple[Floats, Floats]:

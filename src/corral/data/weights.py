@@ -26,6 +26,13 @@ def effective_number(weights: Floats) -> float:
     return float(shares.sum() ** 2 / max((shares * shares).sum(), 1.0))
 
 
+def effective_sizes(codes: Integers, weights: Floats | None, n_classes: int) -> Floats:
+    """Effective numbers (n_classes,) of rows of each class; weights of None are all alike."""
+    if weights is None:
+        return np.bincount(codes, minlength=n_classes).astype(np.float64)
+    return np.array([effective_number(weights[codes == y]) for y in range(n_classes)])
+
+
 def effective_weights(weights: Floats, groups: Integers, n_groups: int) -> Floats:
     """Rescale weights so that those of each group sum to its effective number."""
     total = np.bincount(groups.ravel(), weights.ravel(), n_groups)

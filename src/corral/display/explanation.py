@@ -15,6 +15,7 @@ from corral.estimators.explanation import Explanation
 from corral.estimators.pipelines import explain
 from corral.estimators.validation import check_integer, check_position
 from corral.sentences.numbers import counted, value_text
+from corral.sentences.rows import training_row
 
 # Evidence that would be written as 0.00 gets no bar of its own.
 _LEAST = 0.005
@@ -46,6 +47,8 @@ class ExplanationDisplay:
         Their shares of the label's density.
     base : float, default=0.0
         Log odds by the priors alone; drawn as 0 if it is infinite.
+    row_names : ndarray of shape (n_listed,), default=None
+        Labels of the rows, by default their positions.
 
     Attributes
     ----------
@@ -78,6 +81,7 @@ class ExplanationDisplay:
     rows: Integers
     shares: Floats
     base: float = 0.0
+    row_names: NDArray[Any] | None = None
 
     @classmethod
     def from_explanation(
@@ -112,6 +116,7 @@ class ExplanationDisplay:
             rows=explanation.rows[i][listed],
             shares=explanation.shares[i][listed],
             base=float(explanation.base[i]),
+            row_names=None if explanation.row_names is None else explanation.row_names[i][listed],
         )
         return display.plot(axes, max_variables=max_variables)
 
@@ -169,14 +174,17 @@ class ExplanationDisplay:
         -------
         display : ExplanationDisplay
         """
-        shown, names = self._lines(check_integer("max_variables", max_variables))
-        n_lines = max(len(names), self.rows.size)
+        shown, lines = self._lines(check_integer("max_variables", max_variables))
+        n_lines = max(len(lines), self.rows.size)
         self.axes_ = panels(axes, 2, columns=2, figsize=(9.0, 1.4 + 0.22 * n_lines), width_ratios=(2, 1))
         of_evidence, of_rows = self.axes_
         self.figure_ = of_evidence.figure
-        self._draw_waterfall(of_evidence, shown, names)
+        self._draw_waterfall(of_evidence, shown, lines)
         of_rows.barh(np.arange(self.rows.size), 100.0 * self.shares, color=GREY, height=0.7)
-        of_rows.set_yticks(np.arange(self.rows.size), [f"row {row}" for row in self.rows])
+        names = self.rows if self.row_names is None else self.row_names
+        of_rows.set_yticks(
+            np.arange(self.rows.size), [short_name(training_row(name)) for name in names], parse_math=False
+        )
         of_rows.set_xlabel("share of the density (%)")
         of_rows.set_title("closest training rows", fontsize="medium")
         for axis in self.axes_:

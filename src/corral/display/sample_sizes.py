@@ -45,12 +45,10 @@ class SampleSizeDisplay:
     >>> from corral import SampleSizeDisplay, estimate_sample_sizes
     >>> from corral.datasets import make_shifted_groups
     >>> X, y = make_shifted_groups(100, groups=(4, 5), random_state=0)
-    >>> result = estimate_sample_sizes(
-    ...     X, y, tolerance=0.5, initial_size=20, test_size=20, step=20, random_state=0
-    ... )
+    >>> result = estimate_sample_sizes(X, y, goal=0.95, random_state=0)
     >>> display = SampleSizeDisplay.from_result(result)
     >>> [axes.get_ylabel() for axes in display.axes_]
-    ['epsilon', 'rows', 'accuracy']
+    ['accuracy', 'log loss', 'recall']
     >>> plt.close(display.figure_)
     """
 

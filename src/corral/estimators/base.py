@@ -32,6 +32,7 @@ class TableEstimator(BaseEstimator):
     n_features_in_: int
     encoding_: Encoding
     na_values_: list[str]
+    variable_names_: list[str]
     categorical_features: Categorical
     n_jobs: int | None
     verbose: int
@@ -93,8 +94,8 @@ class ClassEstimator(TableEstimator):
             Training rows: numbers, and in frames also text, categories and booleans, all with missing values
             (NaN, None, pandas' NA, polars' null). Columns of dates, of type or text, become variables: days
             since 2000, month, weekday and hour, those that vary (`ColumnKindWarning` names them), unless
-            `categorical_features` names the column. `explain` names rows by the index of a pandas frame that
-            has a name or does not hold whole numbers.
+            `categorical_features` names the column. `explain` and reports name rows by the index of a pandas
+            frame, unless it counts from 0 and has no name.
         y : array-like of shape (n_samples,)
             Their classes; at least two. They must be given.
         sample_weight : array-like of shape (n_samples,), default=None

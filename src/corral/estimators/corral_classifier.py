@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from corral.array_types import Bools, Floats
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.estimators.base import Categorical
 from corral.estimators.density_classifier import DensityClassifier
+from corral.estimators.priors import ClassWeight, Priors, are_empirical, class_priors
 from corral.estimators.validation import (
     check_integer,
     check_n_jobs,
     check_number,
-    check_priors,
     feature_names,
-    is_empirical,
     take_names_from,
 )
 from corral.estimators.warned import warn_of_duplicates, warn_of_single_rows
@@ -72,9 +71,12 @@ class CorralClassifier(DensityClassifier):
 
     Parameters
     ----------
-    priors : {"empirical", "uniform"} or array-like of shape (n_classes,), default="empirical"
-        Class probabilities :math:`\pi_y`: the shares of training rows, all alike, or given ones in the order
-        of `classes_`. Classes weigh accordingly in the search.
+    priors : {"empirical", "uniform"}, dict or array-like of shape (n_classes,), default="empirical"
+        Class probabilities :math:`\pi_y`: the shares of training rows, all alike, or given ones, as
+        ``{class: prior}`` or in the order of `classes_`. Classes weigh accordingly in the search.
+    class_weight : "balanced", dict or None, default=None
+        Factors of the priors, as ``{class: weight}``; a class that is not named has weight 1. "balanced"
+        makes all classes equal, as ``priors="uniform"`` does.
     min_effect : float, default=0.15
         Least difference, in units of Cliff's delta, that makes a variable describe a class.
     categorical_features : {"from_dtype"} or array-like or None, default="from_dtype"
@@ -113,7 +115,8 @@ class CorralClassifier(DensityClassifier):
     markers_ : ndarray of shape (n_classes, n_features), bool
         Which variables mark each class, whatever predicts best; see `describe` and `MarkerSelector`.
     feature_importances_ : ndarray of shape (n_features,)
-        Mean evidence of each variable for the classes at their own rows, 0 where it is negative.
+        Share of each variable in the mean evidence for the classes at their own rows, 0 where it is negative;
+        they sum to 1, or are all 0.
     model_ : PoolModel
         All that `fit` has learnt.
     classes_, class_count_, class_prior_, n_copies_, n_features_in_, feature_names_in_
@@ -163,12 +166,13 @@ class CorralClassifier(DensityClassifier):
     >>> classifier.score(X_test, y_test) > 0.75
     True
     >>> print(classifier.describe())
-    1: x0 narrow (-0.05652 to 0.0634; others -0.2506 to 0.1591), x1 low (-0.01653; others 0.1698)
+    1: x0 narrow (-0.05597 to 0.06337; others -0.2504 to 0.1591), x1 low (-0.01653; others 0.1698)
     2: x0 high (0.1591; others -0.137), labels also rest on x1
     3: x0 low (-0.2506; others 0.07095)
     """
 
-    priors: Literal["empirical", "uniform"] | ArrayLike = "empirical"
+    priors: Priors = "empirical"
+    class_weight: ClassWeight = None
     min_effect: float = MIN_EFFECT
     categorical_features: Categorical = "from_dtype"
     max_rows: int | None = MAX_ROWS
@@ -190,11 +194,11 @@ class CorralClassifier(DensityClassifier):
             check_integer("max_rows", self.max_rows)
         return check_number("min_effect", self.min_effect, 0.0, 1.0, inclusive=True)
 
-    def _settings(self, class_totals: Floats) -> PoolSettings:
+    def _settings(self, classes: NDArray[Any], class_totals: Floats) -> PoolSettings:
         """What a pool of classes with these sums of weights (n_classes,) is learnt by."""
         return PoolSettings(
-            prior=check_priors(self.priors, class_totals),
-            empirical=is_empirical(self.priors),
+            prior=class_priors(self, classes, class_totals),
+            empirical=are_empirical(self),
             min_effect=self._check_parameters(),
             max_rows=self.max_rows,
         )
@@ -205,7 +209,7 @@ class CorralClassifier(DensityClassifier):
         return super()._learn_at_once(training)
 
     def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
-        settings, random = self._settings(data.counts), check_random_state(self.random_state)
+        settings, random = self._settings(data.labels, data.counts), check_random_state(self.random_state)
         self.model_ = learn_pool(training, data, settings, random, self._computation())
         warn_of_duplicates(training, data.n_copies, feature_names(self))
         return self

@@ -35,11 +35,11 @@ def check_costs(costs: Any, classes: NDArray[Any]) -> Floats:
     """Costs (n_classes, n_classes) by true and by decided class, in the order of the classes."""
     labels, given = classes.tolist(), costs
     if hasattr(costs, "columns") and hasattr(costs, "loc"):
-        _check_names("the index of costs", list(costs.index), labels)
-        _check_names("the columns of costs", list(costs.columns), labels)
+        check_class_names("the index of costs", list(costs.index), labels)
+        check_class_names("the columns of costs", list(costs.columns), labels)
         given = costs.to_dict("index")
     if isinstance(given, Mapping):
-        _check_names("costs", list(given), labels)
+        check_class_names("costs", list(given), labels)
         given = [[_cost_in(given, true, decided) for decided in labels] for true in labels]
     try:
         if np.iscomplexobj(given):
@@ -60,7 +60,7 @@ def check_costs(costs: Any, classes: NDArray[Any]) -> Floats:
     return matrix
 
 
-def _check_names(where: str, names: list[Any], labels: list[Any]) -> None:
+def check_class_names(where: str, names: list[Any], labels: list[Any]) -> None:
     """Refuse labels that are missing, unknown, or there twice."""
     for name in names:
         if name not in labels:
@@ -68,7 +68,8 @@ def _check_names(where: str, names: list[Any], labels: list[Any]) -> None:
     for label in labels:
         n = names.count(label)
         if n != 1:
-            raise ValueError(f"{where} must name each class once, but names {label!r} {n} times.")
+            fault = f"{label!r} is missing" if n == 0 else f"names {label!r} {n} times"
+            raise ValueError(f"{where} must name each class once, but {fault}.")
 
 
 def _cost_in(costs: Mapping[Any, Any], true: Any, decided: Any) -> Any:

@@ -15,21 +15,24 @@ from sklearn.utils.validation import check_is_fitted
 from corral.array_types import Bools, Floats
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.subsample import random_rows
+from corral.estimators.assessment import Assessment
 from corral.estimators.base import ClassEstimator
 from corral.estimators.collections import by_rows
 from corral.estimators.decisions import check_costs, check_reject_cost, least_costly
 from corral.estimators.description import Description, class_description
-from corral.estimators.evaluated_rows import LEVEL, Assessment, evaluate_rows
+from corral.estimators.evaluated_rows import COVERAGE, LEVEL, evaluate_rows
 from corral.estimators.explanation import Explanation
 from corral.estimators.validation import (
     check_integer,
     check_kind_of_labels,
     check_number,
+    feature_names,
     refuse_groups_of_whole_classes,
     row_names,
     sort_rows,
     unchanged_by_errors,
 )
+from corral.estimators.warned import warn_of_shift
 from corral.evidence.explanations import evidence_of_classes
 from corral.markers.contrast import learn_contrast
 from corral.model import LocalModel
@@ -163,6 +166,22 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         log_density = self.log_density(X)
         return self.model_.joint(log_density)
 
+    def decision_function(self, X: ArrayLike) -> Floats:
+        """Log odds of the second class if there are two; else the log probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            In the order of `classes_`. The label is the second class where the log odds are above 0, and else
+            the class of the highest log probability.
+        """
+        log_proba = self.predict_log_proba(X)
+        return log_proba[:, 1] - log_proba[:, 0] if self.classes_.size == 2 else log_proba
+
     @by_rows("classes")
     def log_density(self, X: ArrayLike) -> Floats:
         """Logarithm of each class's density, in scaled units.
@@ -176,6 +195,7 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         log_density : ndarray of shape (n_samples, n_classes)
         """
         samples = self._check_samples(X)
+        warn_of_shift(self.model_, samples, feature_names(self))
         return self.model_.log_densities(samples, self._computation())
 
     @by_rows(dtype=object)
@@ -297,7 +317,7 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         return evaluate_rows(self, X).judgement.is_novel(share)
 
     @by_rows("classes", dtype=np.bool_)
-    def predict_set(self, X: ArrayLike, coverage: float = 0.9) -> Bools:
+    def predict_set(self, X: ArrayLike, coverage: float = COVERAGE) -> Bools:
         """Labels that each row of `X` may have: sets that hold the right one about as often as asked.
 
         With ``coverage=0.95``, about 95 in 100 new rows of each class, rare or frequent, get a set that holds
@@ -350,20 +370,33 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         wanted = check_number("coverage", coverage, 0.0, 1.0, inclusive=True)
         return evaluate_rows(self, X).prediction_sets(wanted)
 
-    def assess(self, X: ArrayLike) -> Assessment:
-        """Probabilities, typicality and novelty of each row of `X`, in the time of one of them.
+    def assess(self, X: Any, coverage: float = COVERAGE) -> Assessment:
+        """Probabilities, typicality, novelty and prediction sets of each row of `X`.
+
+        It takes as long as one of them.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             New rows.
+        coverage : float, default=0.9
+            Of the prediction sets, as in `predict_set`.
 
         Returns
         -------
         assessment : Assessment
-            With `proba`, `scores`, `typicality`, `novelty` and `is_novel`.
+            Print it, or look at `Assessment.to_frame`.
+
+        Warns
+        -----
+        ShiftedTableWarning
+            If most of ten or more rows lie outside the range of the training rows in a variable. `predict`
+            and other methods that return labels, probabilities or densities warn of it, too.
         """
-        return evaluate_rows(self, X).assessment()
+        wanted = check_number("coverage", coverage, 0.0, 1.0, inclusive=True)
+        rows = evaluate_rows(self, X)
+        warn_of_shift(self.model_, rows.X, feature_names(self))
+        return rows.assessment(wanted, X.index if hasattr(X, "iloc") else None)
 
     def explain(self, X: ArrayLike, *, against: ArrayLike | None = None, n_rows: int = 5) -> Explanation:
         """Why each row of `X` gets its label and not another one.
@@ -382,14 +415,15 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         -------
         explanation : Explanation
             Per sample the evidence of each variable for the label, which adds up to the log odds; the
-            training rows with the largest share of the label's density, numbered by their position in the `X`
-            given to `fit`; whether it is novel, and which variables make it unlike the nearest class.
+            training rows with the largest share of the label's density, or, where no row stands out, the
+            nearest ones, by their positions in the `X` given to `fit` and by the labels of its index; whether
+            it is novel, and which variables make it unlike the nearest class.
         """
         n_listed = check_integer("n_rows", n_rows)
         return evaluate_rows(self, X, bandwidths=True).explanation(against, n_listed)
 
     def describe(self) -> Description:
-        """What marks each class: variables in which it differs from its background, strongest first.
+        """What marks each class: the variables that tell it best from all other rows come first.
 
         Markers are found in the training rows, by ranks and with error control, whatever the densities use.
         The evidence says what the labels rest on; it is computed once, from at most 50 rows of each class
@@ -403,15 +437,18 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         check_is_fitted(self)
         model = self.model_
         evidence = evidence_of_classes(model, self._computation())
-        return class_description(self, model.contrast, model.gap_contrast, evidence)
+        return class_description(self, model.contrast, model.comparison, model.gap_contrast, evidence)
 
     @property
     def feature_importances_(self) -> Floats:
-        """Mean evidence of each variable for the classes at their own rows, as in `describe`; at least 0."""
+        """Share of each variable in the mean evidence for the classes at their own rows; they sum to 1.
+
+        The evidence is that of `describe`, and a negative mean counts as 0. All are 0 if no mean is positive.
+        """
         check_is_fitted(self)
         evidence = evidence_of_classes(self.model_, self._computation())
-        importances: Floats = np.maximum(evidence[self.class_count_ > 0.0].mean(axis=0), 0.0)
-        return importances
+        means: Floats = np.maximum(evidence[self.class_count_ > 0.0].mean(axis=0), 0.0)
+        return means / means.sum() if means.any() else means
 
     def selection_frequency(
         self, n_resamples: int = 20, random_state: int | np.random.RandomState | None = None
@@ -458,7 +495,7 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
 
     @property
     def class_prior_(self) -> Floats:
-        """Probability of each class before a sample is seen."""
+        """Probability of each class before a sample is seen: its prior, times its class weight."""
         return self.model_.prior
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,11 +12,21 @@ from numpy.typing import NDArray
 
 from corral.array_types import Bools, Floats, Integers
 from corral.estimators.encoding import with_names_of_levels
-from corral.estimators.html import html_table
+from corral.estimators.html import html_lines, html_table
 from corral.estimators.validation import feature_names, import_pandas
-from corral.markers.contrast import FEW_VALUES, Contrast
-from corral.sentences.classes import NO_MARKER, class_lines, difference, often_missing
-from corral.sentences.numbers import exact_text, value_text
+from corral.markers.comparison import Comparison, background_sizes
+from corral.markers.contrast import Contrast
+from corral.sentences.classes import (
+    LEAST_PART,
+    MOST_PHRASES,
+    RANKING,
+    class_lines,
+    difference,
+    frequency_words,
+    mirrored_lines,
+    often_missing,
+)
+from corral.sentences.numbers import value_text
 from corral.sentences.rows import NO_EVIDENCE
 
 if TYPE_CHECKING:
@@ -26,9 +37,13 @@ if TYPE_CHECKING:
 class Description:
     """What marks each class, as returned by `describe`.
 
-    A class is compared, variable by variable, with its *background*: the rows of those other classes that
-    cannot be told from each other in the variable, if they are more than half of the classes, else all other
-    rows. Arrays have the shape (n_classes, n_features) unless another one is given.
+    A test against the *background* decides which variables mark a class. The background is the rows of those
+    other classes that cannot be told from each other in the variable, if they are more than half of the
+    classes, else all other rows. The numbers beside a class are those of all other rows, and of the
+    background where it is not all of them. They are as in the table: medians and quartiles of numpy and
+    pandas, and shares of rows. If `fit` was given sample weights, medians, quartiles and shares are weighted.
+    Missing values do not count.
+    Arrays have the shape (n_classes, n_features) unless another one is given.
 
     Attributes
     ----------
@@ -39,39 +54,42 @@ class Description:
     markers : ndarray of bool
         Which variables mark the class.
     direction : ndarray of str
-        "high" or "low"; "narrow" or "wide" where the values of the class lie closer together or further
-        apart; "shape" where they differ otherwise, as by two modes, or where medians or quartiles contradict
-        the other words; a value and "more often", as in ``"= 1 more often"``, where a variable has few values
-        and the middle ones are equal, or two values only; a level in quotes and "more often" or "less often";
-        "" where nothing is known.
+        How the class differs from all other rows: "high" or "low"; "narrow" or "wide" where its values lie
+        closer together or further apart; a value, a category in quotes, or a range of values, and "more
+        often" or "less often", as in ``"= 1 more often"``; "" where there is no clear difference.
     effect : ndarray
-        From -1 to 1: for "high" and "low" Cliff's delta, P(class > background) - P(class < background); for
-        other directions its counterpart, negative for "narrow".
+        How well the variable tells the class from all other rows, from -1 to 1. For "high" and "low" it is
+        Cliff's delta, P(class > others) - P(class < others), which is twice the area under the ROC curve less
+        1; for "narrow" (negative) and "wide" Cliff's delta of the distances from the median of all rows, in
+        ranks; for "more often" and "less often" the difference of the shares.
     pvalue : ndarray
-        Probability of a difference like this by chance, times the number of variables. There is no adjustment
-        for the number of classes.
-    typical, background : ndarray
-        Medians in the class and in its background, or numbers of the most frequent levels; NaN for a class
-        without rows.
+        Probability of a difference from the background like this by chance, times the number of variables.
+        There is no adjustment for the number of classes.
+    typical, others, background : ndarray
+        Medians in the class, in all other rows and in the background, or numbers of the most frequent
+        categories; NaN for a class without rows.
     evidence : ndarray or None
         Mean leave-one-out evidence for the class at its own rows, over the most probable other class (natural
         logarithms, as in `Explanation`): what the labels rest on. It adds up to the mean log odds, but for
         the priors. None where there is no model that predicts.
     order : ndarray of int
         Numbers of the variables, markers first, then by the size of the effect.
-    typical_range, background_range : ndarray of shape (2, n_classes, n_features)
-        Lower and upper quartiles.
-    value : ndarray
-        The value whose share in the class exceeds that in the background by most.
-    shares : ndarray of shape (2, n_classes, n_features)
-        These two shares.
+    typical_range, others_range, background_range : ndarray of shape (2, n_classes, n_features)
+        Lower and upper quartiles; NaN for categories.
+    shares : ndarray of shape (3, n_classes, n_features)
+        Shares of what is more or less often, in the class, in all other rows and in the background; NaN for
+        other directions.
+    background_classes : ndarray of int
+        How many other classes are the background; 0 where all of them are.
     levels : sequence
         For each variable its levels, or None for measurements.
     often_missing : ndarray of bool
         Whether the class lacks a value more or less often than its background, by the same test and at the
         same level.
-    missing_shares : ndarray of shape (2, n_classes, n_features)
-        How often the class lacks one, and how often its background.
+    missing_shares : ndarray of shape (3, n_classes, n_features)
+        How often a value is missing in the class, in all other rows and in the background.
+    missing_background_classes : ndarray of int
+        As `background_classes`, of missing values.
 
     See Also
     --------
@@ -95,16 +113,19 @@ class Description:
     effect: Floats
     pvalue: Floats
     typical: Floats
+    others: Floats
     background: Floats
     evidence: Floats | None
     order: Integers
     typical_range: Floats
+    others_range: Floats
     background_range: Floats
-    value: Floats
     shares: Floats
+    background_classes: Integers
     levels: Sequence[list[Any] | None]
     often_missing: Bools
     missing_shares: Floats
+    missing_background_classes: Integers
 
     def value_text(self, variable: int, value: float) -> str:
         """Write a value of a variable: a number, or the name of a level."""
@@ -116,17 +137,24 @@ class Description:
     def phrase(self, label_number: int, variable: int) -> str:
         """Say how a class differs in a variable, as in "petal length low (1.5; others 4.9)".
 
-        Of a level it says ``island = "Dream" more often (55%; others 34%)``.
+        Of a category it says ``island = "Dream" more often (55%; others 34%)``. Others are all other rows.
         """
         a, j = label_number, variable
+        ranges = (self.typical_range, self.others_range, self.background_range)
         return difference(
             self.feature_names[j],
             self.direction[a, j],
-            (self.typical[a, j], self.background[a, j]),
-            (self.typical_range[:, a, j].tolist(), self.background_range[:, a, j].tolist()),
-            self.value[a, j],
+            [each[a, j] for each in (self.typical, self.others, self.background)],
+            [each[:, a, j].tolist() for each in ranges],
             self.shares[:, a, j].tolist(),
+            int(self.background_classes[a, j]),
+            self._n_others,
         )
+
+    @property
+    def _n_others(self) -> int:
+        """How many other classes a class has; those without rows have no values."""
+        return int(np.isfinite(self.typical).any(axis=1).sum()) - 1
 
     def also_rests_on(self, label_number: int) -> list[int]:
         """List variables that do not mark a class by themselves, but that its labels rest on.
@@ -168,10 +196,17 @@ class Description:
         return np.flatnonzero(~used.any(axis=0)).tolist()
 
     def missing_phrases(self, label_number: int) -> list[str]:
-        """Say which variables a class lacks more or less often than its background."""
+        """Say which variables a class lacks more or less often; the largest difference comes first."""
+        a, shares = label_number, self.missing_shares[:, label_number]
+        order = np.argsort(-np.abs(shares[0] - shares[1]), kind="stable")
         return [
-            often_missing(self.feature_names[j], *self.missing_shares[:, label_number, j])
-            for j in np.flatnonzero(self.often_missing[label_number])
+            often_missing(
+                self.feature_names[j],
+                shares[:, j].tolist(),
+                int(self.missing_background_classes[a, j]),
+                self._n_others,
+            )
+            for j in order[self.often_missing[a, order]]
         ]
 
     def markers_of(self, label_number: int) -> list[int]:
@@ -179,53 +214,111 @@ class Description:
         n_markers = int(self.markers[label_number].sum())
         return [int(j) for j in self.order[label_number, :n_markers]]
 
+    def leading_markers(self, label_number: int) -> list[int]:
+        """List the few variables that tell a class best from all other rows.
+
+        Parameters
+        ----------
+        label_number : int
+            Position of the class in `classes`.
+
+        Returns
+        -------
+        variables : list of int
+            At most four markers, strongest first, each with an effect of at least a third of the largest.
+        """
+        sizes = np.abs(self.effect[label_number])
+        markers = self.markers_of(label_number)[:MOST_PHRASES]
+        return [j for j in markers if sizes[j] >= LEAST_PART * sizes[markers[0]]]
+
     def lines(self, label_number: int) -> list[str]:
-        """Say what marks a class: its first markers, values that it lacks, what its labels also rest on."""
+        """Say what marks a class: its leading markers, values that it lacks, what its labels also rest on."""
+        leading = self.leading_markers(label_number)
         return class_lines(
-            [self.phrase(label_number, j) for j in self.markers_of(label_number)],
+            [self.phrase(label_number, j) for j in leading],
+            int(self.markers[label_number].sum()) - len(leading),
             self.missing_phrases(label_number),
-            [self.feature_names[j] for j in self.also_rests_on(label_number)],
+            self._also_named(label_number),
         )
+
+    def lines_beside_others(self, label_number: int) -> list[str]:
+        """The same where all classes are shown; the first of two does not repeat what the second one says."""
+        if label_number or not self._is_mirrored():
+            return self.lines(label_number)
+        return mirrored_lines(str(self.classes[1]), self._also_named(0))
+
+    def _also_named(self, label_number: int) -> list[str]:
+        return [self.feature_names[j] for j in self.also_rests_on(label_number)]
+
+    def _is_mirrored(self) -> bool:
+        """Whether there are two classes with the same markers."""
+        if len(self.classes) != 2:
+            return False
+        pairs = (self.markers, self.often_missing)
+        same = all(np.array_equal(first, second) for first, second in pairs)
+        return same and bool(self.markers.any())
 
     def to_frame(self) -> pd.DataFrame:
         """One line per class and variable, strongest first within a class (needs pandas).
 
-        Where values are missing, `missing` and `background_missing` are the shares of rows that lack one, and
-        `often_missing` tells whether they differ by more than chance and not negligibly.
+        It has the numbers of the sentences: `typical`, `others` and `background` are medians or the most
+        frequent categories, `lower_quartile`, `upper_quartile` and `share` those of the class, where
+        `share` is that of what is more or less often. The same names with `others_` and `background_` are
+        those of all other rows and of the background, which is `background_classes` other classes, or 0 for
+        all of them. Where values are missing, `missing`, `others_missing` and `background_missing` are the
+        shares of rows that lack one, and `often_missing` tells whether the class differs by more than chance
+        and not negligibly.
         """
         pd = import_pandas()
 
         d = len(self.feature_names)
-        columns = ("direction", "effect", "pvalue", "typical", "background", "evidence")
-        named: dict[str, Any] = {"marker": self.markers}
-        named |= {name: getattr(self, name) for name in columns if getattr(self, name) is not None}
-        for name in ("typical", "background"):
-            named[name] = with_names_of_levels(named[name], self.levels)
-        if self.missing_shares.any():
-            named["missing"], named["background_missing"] = self.missing_shares
-            named["often_missing"] = self.often_missing
+        named = {name: values for name, values in self._columns().items() if values is not None}
         return pd.DataFrame(
             {
                 "class": np.repeat(self.classes, d),
                 "variable": np.array(self.feature_names, dtype=object)[self.order].ravel(),
-                **{name: np.take_along_axis(of, self.order, axis=1).ravel() for name, of in named.items()},
+                **{
+                    name: np.take_along_axis(each, self.order, axis=1).ravel() for name, each in named.items()
+                },
             }
         )
 
+    def _columns(self) -> dict[str, NDArray[Any] | None]:
+        """Columns of the frame (n_classes, n_features)."""
+        columns: dict[str, NDArray[Any] | None] = {
+            "marker": self.markers,
+            "direction": self.direction,
+            "effect": self.effect,
+            "pvalue": self.pvalue,
+            "evidence": self.evidence,
+        }
+        names = ("typical", "others", "background")
+        columns |= {name: with_names_of_levels(getattr(self, name), self.levels) for name in names}
+        columns["background_classes"] = self.background_classes
+        for i, prefix in enumerate(("", "others_", "background_")):
+            lower, upper = (self.typical_range, self.others_range, self.background_range)[i]
+            columns |= {f"{prefix}lower_quartile": lower, f"{prefix}upper_quartile": upper}
+            columns[f"{prefix}share"] = self.shares[i]
+            if self.missing_shares.any():
+                columns[f"{prefix}missing"] = self.missing_shares[i]
+        return columns | ({"often_missing": self.often_missing} if self.missing_shares.any() else {})
+
     def __repr__(self) -> str:
         return "\n".join(
-            f"{label}: {', '.join(self.lines(a))}" for a, label in enumerate(self.classes.tolist())
+            f"{label}: {', '.join(self.lines_beside_others(a))}"
+            for a, label in enumerate(self.classes.tolist())
         )
 
     def _repr_html_(self) -> str:
-        """Show a table of the markers in notebooks."""
+        """Show a table of the leading markers in notebooks."""
         lines = []
         for a, label in enumerate(self.classes.tolist()):
-            markers = self.markers_of(a)
-            numbers = [(f"{self.effect[a, j]:+.2f}", f"{self.pvalue[a, j]:.1g}") for j in markers]
-            marked = [(self.phrase(a, j), *each) for j, each in zip(markers, numbers, strict=True)]
-            lines += [(str(label), *each) for each in marked or [(NO_MARKER, "", "")]]
-        return html_table(("class", "what marks it", "effect", "p-value"), lines)
+            texts = self.lines_beside_others(a)
+            leading = self.leading_markers(a) if texts == self.lines(a) else []
+            numbers = [(f"{self.effect[a, j]:+.2f}", f"{self.pvalue[a, j]:.1g}") for j in leading]
+            pairs = zip_longest(texts, numbers, fillvalue=("", ""))
+            lines += [(str(label), str(text), *each) for text, each in pairs]
+        return html_table(("class", "what marks it", "effect", "p-value"), lines) + html_lines([RANKING])
 
 
 def kind_of_direction(direction: str) -> str:
@@ -236,44 +329,48 @@ def kind_of_direction(direction: str) -> str:
 
 
 def class_description(
-    estimator: Any, contrast: Contrast, missing: Contrast | None, evidence: Floats | None = None
+    estimator: Any,
+    contrast: Contrast,
+    comparison: Comparison,
+    missing: Contrast | None,
+    evidence: Floats | None = None,
 ) -> Description:
     """Put together how classes differ, also in what is missing, and what their labels rest on."""
     markers, levels = contrast.markers, estimator.encoding_.names_of_levels()
+    effect, has_rows = comparison.effect, comparison.class_weights > 0.0
+    typical, others, background = comparison.middles
+    own_range, others_range, background_range = comparison.quartiles.swapaxes(0, 1)
+    missing_background = np.ones_like(markers) if missing is None else missing.background
     return Description(
         classes=estimator.classes_,
         feature_names=feature_names(estimator),
         markers=markers,
-        direction=_directions(contrast, levels),
-        effect=contrast.effect,
+        direction=_directions(comparison, levels),
+        effect=effect,
         pvalue=contrast.pvalue,
-        typical=contrast.typical,
-        background=contrast.background_typical,
+        typical=typical,
+        others=others,
+        background=background,
         evidence=evidence,
         # Equal effects, as of variables that separate classes, are put in order by significance.
-        order=np.lexsort((-np.abs(contrast.statistic), -np.abs(contrast.effect), ~markers), axis=1),
-        typical_range=contrast.quartiles,
-        background_range=contrast.background_quartiles,
-        value=contrast.value,
-        shares=np.stack([contrast.share, contrast.background_share]),
+        order=np.lexsort((-np.abs(contrast.statistic), -np.abs(effect), ~markers), axis=1),
+        typical_range=own_range,
+        others_range=others_range,
+        background_range=background_range,
+        shares=comparison.shares,
+        background_classes=comparison.n_background,
         levels=levels,
         often_missing=np.zeros_like(markers) if missing is None else missing.markers,
-        missing_shares=np.zeros((2, *markers.shape)) if missing is None else missing.shares_of_ones(),
+        missing_shares=comparison.missing_shares(missing_background),
+        missing_background_classes=background_sizes(missing_background, has_rows),
     )
 
 
-def _directions(contrast: Contrast, levels: Sequence[list[Any] | None]) -> NDArray[np.object_]:
-    """Directions in words, or which value is more frequent where there are few values."""
-    direction: NDArray[np.object_] = contrast.direction.astype(object)
-    same_middle = contrast.typical == contrast.background_typical
-    few = contrast.n_values <= FEW_VALUES
-    by_value = (contrast.n_values == 2) | (few & (same_middle | (contrast.direction == "shape")))
-    by_value |= np.array([of_column is not None for of_column in levels])
-    for a, j in np.argwhere(by_value & (contrast.direction != "")).tolist():
-        of_column = levels[j]
-        if of_column is None:
-            direction[a, j] = f"= {exact_text(contrast.value[a, j])} more often"
-        else:
-            often = "more" if contrast.effect[a, j] > 0.0 else "less"
-            direction[a, j] = f'= "{of_column[int(contrast.value[a, j])]}" {often} often'
+def _directions(comparison: Comparison, levels: Sequence[list[Any] | None]) -> NDArray[np.object_]:
+    """Directions in words, with what is more or less often."""
+    direction: NDArray[np.object_] = comparison.direction.astype(object)
+    for a, j in np.argwhere(np.char.endswith(comparison.direction, "often")).tolist():
+        names, (low, high) = levels[j], comparison.bounds[:, a, j].tolist()
+        category = None if names is None else str(names[int(low)])
+        direction[a, j] = frequency_words(low, high, direction[a, j], category, int(comparison.n_alike[a, j]))
     return direction

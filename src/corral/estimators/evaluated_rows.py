@@ -2,63 +2,32 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from corral.array_types import Bools, Floats, Integers
-from corral.conformal.typicality import Estimates, Judgement
-from corral.estimators.explanation import Explanation
-from corral.estimators.validation import feature_names
+from corral.conformal.typicality import Estimates, Judgement, excess_pvalue
+from corral.estimators.assessment import Assessment
+from corral.estimators.explanation import Explanation, unlike_values
+from corral.estimators.validation import feature_names, row_names
 from corral.evidence.explanations import explain_rows
 from corral.evidence.log_odds import strongest_rivals
+from corral.evidence.novelty import medians_where_unlike
 from corral.model import LocalModel
 from corral.parallel import Computation
+from corral.sentences.tables import more_than_chance, novel_rows, why_novel
 
 # The share of training rows below which a sample is novel, by default.
 LEVEL = 0.01
 
-
-class Assessment(NamedTuple):
-    """All that is said of samples, from one look at their densities.
-
-    Attributes
-    ----------
-    proba : ndarray of shape (n_samples, n_classes)
-        Probabilities, as `predict_proba` returns them.
-    scores : ndarray of shape (n_samples, n_classes)
-        What typicality is the p-value of: about 0 at a usual row of a class, and lower where a row is less
-        typical. The highest is of the nearest class, and is what novelty ranks.
-    typicality : ndarray of shape (n_samples, n_classes)
-        As `typicality` returns it.
-    novelty : ndarray of shape (n_samples,)
-        Share of the training rows that are at most as typical at their best class, the sample counted among
-        them.
-    is_novel : ndarray of shape (n_samples,), bool
-        As `is_novel` returns it, at the default level.
-
-    See Also
-    --------
-    corral.CorralClassifier.assess : Makes it.
-
-    Examples
-    --------
-    >>> from corral import CorralClassifier
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> assessment = CorralClassifier(random_state=0).fit(X[1:], y[1:]).assess(X[:1])
-    >>> assessment.proba.argmax(axis=1), assessment.is_novel
-    (array([0]), array([False]))
-    """
-
-    proba: Floats
-    scores: Floats
-    typicality: Floats
-    novelty: Floats
-    is_novel: Bools
+# How often a prediction set shall hold the right label, by default.
+COVERAGE = 0.9
 
 
 def evaluate_rows(estimator: Any, X: ArrayLike, *, bandwidths: bool = False) -> EvaluatedRows:
@@ -66,7 +35,35 @@ def evaluate_rows(estimator: Any, X: ArrayLike, *, bandwidths: bool = False) -> 
     samples = estimator._check_samples(X)  # noqa: SLF001 (a function of the estimators)
     computation = Computation(estimator.n_jobs, estimator.verbose)
     estimates = estimator.model_.estimates(samples, computation, bandwidths=bandwidths)
-    return EvaluatedRows(estimator, computation, samples, estimates)
+    named = row_names(X)
+    return EvaluatedRows(estimator, computation, samples, estimates, None if named is None else named[0])
+
+
+def novelty_sentences(
+    estimator: Any,
+    n_novel: int,
+    n_rows: int,
+    unlike: Callable[[], Sequence[Mapping[str, Any]]],
+    *,
+    at_random: bool = True,
+    where: str = "",
+) -> list[str]:
+    """Say how many rows are novel, and by which variables if these are more than chance makes.
+
+    `unlike` computes for novel rows, or some of them, the values that make them unlike the training rows.
+    Chance is known only of rows that were chosen `at_random`.
+    """
+    model: LocalModel = estimator.model_
+    n_training = model.trust.reference(Computation(estimator.n_jobs)).best.n
+    pvalue = excess_pvalue(n_novel, n_rows, LEVEL, n_training) if at_random else None
+    sentences = [novel_rows(n_novel, n_rows, pvalue, where)]
+    if pvalue is None or not more_than_chance(pvalue):
+        return sentences
+    rows = unlike()
+    counts = Counter(name for values in rows for name in values)
+    training = dict(zip(feature_names(estimator), model.training.X.T, strict=True))
+    why = why_novel(n_novel, len(rows), counts, medians_where_unlike(rows, training))
+    return [*sentences, *([why] if why else [])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +74,7 @@ class EvaluatedRows:
     computation: Computation
     X: Floats  # (n_rows, n_features) the rows as numbers
     estimates: Estimates
+    names: NDArray[Any] | None = None  # (n_rows,) labels of the index, if it names rows
 
     @property
     def model(self) -> LocalModel:
@@ -89,7 +87,8 @@ class EvaluatedRows:
         log_density, likeness, h = self.estimates
         h = None if h is None else h[positions]
         estimates = Estimates(log_density[positions], likeness[positions], h)
-        return replace(self, X=self.X[positions], estimates=estimates)
+        names = None if self.names is None else self.names[positions]
+        return replace(self, X=self.X[positions], estimates=estimates, names=names)
 
     @cached_property
     def proba(self) -> Floats:
@@ -105,10 +104,20 @@ class EvaluatedRows:
         """How the rows compare with training rows."""
         return self.model.trust.judge(self.X, self.estimates.likeness, self.computation)
 
-    def assessment(self) -> Assessment:
-        """Probabilities, typicality and novelty."""
+    def assessment(self, coverage: float = COVERAGE, index: Any = None) -> Assessment:
+        """Probabilities, typicality, novelty and prediction sets; `index` names the rows."""
         each = self.judgement
-        return Assessment(self.proba, each.scores, each.typicality, each.novelty, each.is_novel(LEVEL))
+        return Assessment(
+            classes=self.model.labels,
+            proba=self.proba,
+            scores=each.scores,
+            typicality=each.typicality,
+            novelty=each.novelty,
+            is_novel=each.is_novel(LEVEL),
+            sets=self.prediction_sets(coverage),
+            coverage=coverage,
+            index=index,
+        )
 
     def prediction_sets(self, coverage: float) -> Bools:
         """Labels (n_rows, n_classes) that the rows may have; see `CorralClassifier.predict_set`."""
@@ -126,7 +135,7 @@ class EvaluatedRows:
         estimator, model, judgement = self.estimator, self.model, self.judgement
         label = self._log_proba.argmax(axis=1)
         rival = self._rivals(against, label)
-        bandwidths, evidence, conditional, support, unlikeness = explain_rows(
+        bandwidths, evidence, conditional, support, on_few, unlikeness = explain_rows(
             model,
             self.X,
             self.estimates,
@@ -137,9 +146,6 @@ class EvaluatedRows:
             computation=self.computation,
         )
         names = getattr(estimator, "row_names_in_", None)
-        is_level = np.array([levels is not None for levels in estimator.encoding_.levels])
-        X = model.training.X
-        ranges = np.stack([np.fmin.reduce(X, initial=np.inf), np.fmax.reduce(X, initial=-np.inf)])
         return Explanation(
             label=model.labels[label],
             rival=model.labels[rival],
@@ -152,13 +158,30 @@ class EvaluatedRows:
             evidence_error=evidence.error,
             conditional=conditional,
             **support._asdict(),
+            rests_on_few=on_few,
             row_names=None if names is None else np.where(support.rows >= 0, names[support.rows], ""),
             nearest=model.labels[judgement.nearest],
             typicality=judgement.typicality[np.arange(len(label)), judgement.nearest],
             novel=judgement.is_novel(LEVEL),
             unlikeness=unlikeness,
-            training_range=np.where(is_level | (not model.has_all_rows), np.inf, ranges),
+            nearest_range=self._nearest_ranges(),
+            sample_names=self.names,
         )
+
+    def unlike_values(self) -> list[dict[str, Any]]:
+        """Values that make each row unlike the nearest class, by variable."""
+        explanation = self.explanation(n_rows=1)
+        return [unlike_values(explanation, i) for i in range(len(explanation))]
+
+    def _nearest_ranges(self) -> Floats:
+        """Ranges (n_rows, 2, n_features) of numbers in the nearest classes; see `Explanation`."""
+        ranges = self.model.class_ranges
+        if ranges is None:
+            return np.full((len(self.X), 2, self.model.n_features), np.nan)
+        is_number = self.model.data.level_counts == 0
+        ranges = np.where(is_number | np.isinf(ranges), ranges, np.nan)
+        nearest: Floats = ranges[self.judgement.nearest]
+        return nearest
 
     def _rivals(self, against: ArrayLike | None, label: Integers) -> Integers:
         """Number the classes to compare the predicted ones with: no class is its own rival.

@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral.array_types import Bools, Floats, Integers
+from corral.estimators.encoding import is_gap
 from corral.estimators.html import html_lines, html_table
 from corral.estimators.validation import import_pandas
+from corral.sentences.numbers import counted
 from corral.sentences.rows import (
     label_of_row,
+    nearest_rows,
     novelty,
     odds,
     place,
@@ -20,19 +23,21 @@ from corral.sentences.rows import (
     rests_on_group,
     rests_on_row,
     support,
-    value_beside_others,
+    training_row,
+    value_beside_class,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from corral import ExplanationDisplay
     from corral.estimators.description import Description
 
 # Variables that are named if they make a sample unlike a class: at most so many, with such a share of it.
 _MOST_UNLIKE = 3
 _LEAST_UNLIKE = 0.1
 
-# A row, or the rows of a group, with more than this share of a density carry it.
+# A row with more than this share of a density carries it.
 _CARRIES = 0.5
 
 _MOST_IN_NOTEBOOKS = 20
@@ -73,16 +78,28 @@ class Explanation:
         variable speaks for the label when all others are known. It does not add up.
     rows : ndarray of shape (n_samples, n_listed)
         Positions of the training rows with the largest shares, in the X given to fit (so ``X.iloc[rows]``,
-        not ``X.loc``); -1 where a class has fewer. In a thinned class each stands for the rows of its cell
-        (see `CorralClassifier`), which it is in the middle of.
+        not ``X.loc``); -1 where a class has fewer. Where shares are equal, the nearest rows come first: the
+        mean of squared differences over the variances of the class is least, variables weighing as their
+        evidence. In a thinned class each stands for the rows of its cell (see `CorralClassifier`), which it
+        is in the middle of.
     shares : ndarray of shape (n_samples, n_listed)
         Their shares of the label's density.
     effective_rows : ndarray of shape (n_samples,)
         How many rows of equal shares would carry the density.
     group_share : ndarray of shape (n_samples,)
         Largest share of the rows of one group (see `fit`) together; without groups that of one row.
+    stands_out : ndarray of shape (n_samples,)
+        Whether `rows` are all rows of the class, or the first has a larger share than those that are not
+        listed, and than its weight alone gives it. If not, as where the density is a normal one, `rows` are
+        the nearest ones.
+    n_tied : ndarray of shape (n_samples,)
+        How many training rows have the share of the first one and are as near as it: 1 unless there are ties.
+    rests_on_few : ndarray of shape (n_samples,)
+        Whether one row, or the rows of one group, have more than half of the label's density, and more than
+        at 95 in 100 training rows, each left out with its group.
     row_names : ndarray of shape (n_samples, n_listed) or None
-        Names of `rows`, or None if the X given to fit had no index that names rows.
+        Labels of `rows` in the index of the X given to fit (so ``X.loc[row_names[0]]``, where they are whole
+        numbers or text); None if it was an array, or a frame whose index counts from 0.
     nearest : ndarray of shape (n_samples,)
         The class whose rows each sample is most like, which may not be the label.
     typicality : ndarray of shape (n_samples,)
@@ -96,9 +113,12 @@ class Explanation:
         column in the class. Of a usual row it is about 0.
     stands_for : ndarray of shape (n_samples, n_listed)
         How many training rows each of `rows` stands for: 1 unless its class is thinned.
-    training_range : ndarray of shape (2, n_features)
-        Lowest and highest value of each column of numbers in the training rows; infinite for levels, and if
-        not all training rows are known.
+    nearest_range : ndarray of shape (n_samples, 2, n_features)
+        Lowest and highest value of each column of numbers in the training rows of the nearest class, from
+        infinity to minus infinity where none of them has a value; NaN for categories, and if not all training
+        rows are known.
+    sample_names : ndarray of shape (n_samples,) or None
+        Labels of the samples in the index of X, as `row_names` has those of training rows.
 
     See Also
     --------
@@ -135,13 +155,17 @@ class Explanation:
     shares: Floats
     effective_rows: Floats
     group_share: Floats
+    stands_out: Bools
+    n_tied: Integers
+    rests_on_few: Bools
     row_names: NDArray[Any] | None
     nearest: NDArray[Any]
     typicality: Floats
     novel: Bools
     unlikeness: Floats
     stands_for: Integers
-    training_range: Floats
+    nearest_range: Floats
+    sample_names: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.label)
@@ -167,7 +191,7 @@ class Explanation:
         position = {name: j for j, name in enumerate(self.feature_names)}
         order = np.array([position.get(name, -1) for name in names])
         numbers = ("evidence", "evidence_error", "conditional", "unlikeness")
-        fills: dict[str, Any] = dict.fromkeys(numbers, 0.0) | {"training_range": np.inf}
+        fills: dict[str, Any] = dict.fromkeys(numbers, 0.0) | {"nearest_range": np.nan}
         fills["values"] = None if self.values.dtype == object else np.nan
         fills |= {} if self.bandwidths is None else {"bandwidths": np.inf}
         arrays = {
@@ -177,7 +201,7 @@ class Explanation:
         return replace(self, feature_names=names, base=base, **arrays)
 
     def caution(self, sample: int) -> str:
-        """Say if more than half of the label's density rests on one training row, or on those of one group.
+        """Say if the label rests on one training row or group, as few labels in the table do.
 
         Parameters
         ----------
@@ -189,11 +213,12 @@ class Explanation:
         sentence : str
             Empty if there is no reason for caution.
         """
-        if self.stands_for[sample, 0] > 1:  # the mean of several rows
+        if not self.rests_on_few[sample]:
             return ""
-        if self.shares[sample, 0] > _CARRIES:
-            return rests_on_row(self._row_name(sample, 0), self.shares[sample, 0])
-        return rests_on_group(self.group_share[sample]) if self.group_share[sample] > _CARRIES else ""
+        share, of_group = self.shares[sample, 0], self.group_share[sample]
+        if share > _CARRIES:
+            return rests_on_row(training_row(self._listed_rows(sample)[0]), share)
+        return rests_on_group(of_group)
 
     def unlike(self, sample: int) -> list[int]:
         """Which variables make a sample unlike the nearest class, the strongest first, at most three.
@@ -229,20 +254,30 @@ class Explanation:
         """
         if not self.novel[sample]:
             return ""
-        values = [self._value_beside_others(sample, j, description) for j in self.unlike(sample)]
+        values = [self._value_beside_class(sample, j, description) for j in self.unlike(sample)]
         return novelty(self.nearest[sample], values)
 
-    def _value_beside_others(self, i: int, j: int, description: Description | None) -> str:
-        """Name a value, the range of the training rows, and the typical value of the nearest class."""
-        ends, typical = self.training_range[:, j].tolist(), None
+    def _value_beside_class(self, i: int, j: int, description: Description | None) -> str:
+        """Name a value, and the range and the typical value of the nearest class."""
+        ends, typical = self.nearest_range[i, :, j].tolist(), None
         if description is not None:
             middle = description.typical[description.classes.tolist().index(self.nearest[i]), j]
             if np.isfinite(middle):
-                is_number = description.levels[j] is None
-                typical = self.nearest[i], middle if is_number else description.value_text(j, middle)
-        return value_beside_others(
-            self.feature_names[j], self.values[i, j], ends if np.isfinite(ends).all() else [], typical
+                typical = middle if description.levels[j] is None else description.value_text(j, middle)
+        return value_beside_class(
+            self.feature_names[j],
+            self.values[i, j],
+            self.nearest[i],
+            ends if np.isfinite(ends).all() else [],
+            typical,
         )
+
+    def _lacking(self, i: int) -> list[str]:
+        """Variables of which a sample has a value and the nearest class, if it is not the label, has none."""
+        if self.nearest[i] == self.label[i]:
+            return []
+        lacks = np.isposinf(self.nearest_range[i, 0])
+        return [self.feature_names[j] for j in np.flatnonzero(lacks) if not is_gap(self.values[i, j])]
 
     def sentences(
         self, sample: int, called: str | None = None, description: Description | None = None
@@ -262,20 +297,40 @@ class Explanation:
         -------
         sentences : dict of str
             "label", "place" (how typical it is, or that it is novel), "reasons" (which values favour the
-            label, and which the rival), "odds", "support", and "caution", which may be empty.
+            label, and which the rival), "odds", "support", "nearest" (the training rows most like it), and
+            "caution", which may be empty.
         """
         i, label, rival = sample, self.label[sample], self.rival[sample]
         evidence, caution = self.evidence[i].tolist(), self.caution(i)
         return {
             "label": label_of_row(
-                called or f"Sample {i}", label, self.probability[i, 0], rival, self.probability[i, 1]
+                called or f"Sample {self._samples[i]}",
+                label,
+                self.probability[i, 0],
+                rival,
+                self.probability[i, 1],
             ),
-            "place": place(self.nearest[i], self.typicality[i], self.novelty(i, description)),
+            "place": place(
+                self.nearest[i], self.typicality[i], self.novelty(i, description), self._lacking(i)
+            ),
             "reasons": reasons(label, rival, self.feature_names, self.values[i], evidence),
             "odds": odds(label, rival, self.base[i], self.base[i] + sum(evidence)),
             "support": support(label, self.effective_rows[i]),
+            "nearest": self._nearest_rows(i),
             "caution": f"Caution: {caution}." if caution else "",
         }
+
+    def _nearest_rows(self, i: int) -> str:
+        names = self._listed_rows(i)
+        if not names:
+            return ""
+        return nearest_rows(
+            self.label[i],
+            names,
+            self.shares[i, : len(names)].tolist(),
+            stands_out=bool(self.stands_out[i]),
+            n_tied=int(self.n_tied[i]),
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """One line per sample and variable (needs pandas)."""
@@ -283,7 +338,7 @@ class Explanation:
 
         n, d = self.values.shape
         columns = {
-            "sample": np.repeat(np.arange(n), d),
+            "sample": np.repeat(self._samples, d),
             "label": np.repeat(self.label, d),
             "rival": np.repeat(self.rival, d),
             "variable": self.feature_names * n,
@@ -302,8 +357,79 @@ class Explanation:
 
         at = np.nonzero(self.rows >= 0)
         names = {} if self.row_names is None else {"name": self.row_names[at]}
-        columns = {"sample": at[0], "training_row": self.rows[at], **names, "share": self.shares[at]}
+        columns = {
+            "sample": self._samples[at[0]],
+            "training_row": self.rows[at],
+            **names,
+            "share": self.shares[at],
+        }
         return pd.DataFrame(columns)
+
+    def plot(self, sample: int = 0, *, max_variables: int = 12, axes: Any = None) -> ExplanationDisplay:
+        """Draw why one sample got its label (needs matplotlib).
+
+        Parameters
+        ----------
+        sample : int, default=0
+            Position of the sample.
+        max_variables : int, default=12
+            How many variables are shown, those with the strongest evidence; the others are one bar.
+        axes : two matplotlib Axes, default=None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        display : ExplanationDisplay
+        """
+        import corral  # which loads the display: its package lies above this one
+
+        return corral.ExplanationDisplay.from_explanation(
+            self, sample=sample, max_variables=max_variables, axes=axes
+        )
+
+    def to_shap(self, label: Any = None) -> Any:
+        """Return the evidence as an Explanation of the package shap, for its plots (needs shap).
+
+        Parameters
+        ----------
+        label : label, default=None
+            The class that positive values shall favour in all samples, as a beeswarm needs it; explain them
+            by ``explain(X, against=label)``, so that all are compared with it. By default values favour the
+            label of each sample.
+
+        Returns
+        -------
+        explanation : shap.Explanation
+            With `values` (the evidence), `base_values`, `data` and `feature_names`. Values and base add up to
+            the log odds.
+
+        Notes
+        -----
+        ``shap.plots.waterfall(explanation.to_shap()[0])`` draws one sample, and
+        ``shap.plots.beeswarm(classifier.explain(X, against="ant").to_shap("ant"))`` many.
+        """
+        try:
+            import shap
+        except ImportError as error:
+            raise ImportError("to_shap needs the package shap: pip install shap") from error
+        sign = np.ones(len(self)) if label is None else self._sign_of(label)
+        return shap.Explanation(
+            values=sign[:, np.newaxis] * self.evidence,
+            base_values=sign * self.base,
+            data=self.values,
+            feature_names=list(self.feature_names),
+        )
+
+    def _sign_of(self, label: Any) -> Floats:
+        """1 where evidence (n_samples,) is for the class, -1 where it is against it."""
+        neither = np.flatnonzero((self.label != label) & (self.rival != label))
+        if neither.size:
+            i = int(neither[0])
+            raise ValueError(
+                f"sample {i} compares {self.label[i]} with {self.rival[i]}, not with {label}: explain them "
+                f"by explain(X, against={label!r})."
+            )
+        return np.where(self.label == label, 1.0, -1.0)
 
     def __repr__(self) -> str:
         shown = min(len(self), 5)
@@ -314,7 +440,13 @@ class Explanation:
         shown = min(len(self), _MOST_IN_NOTEBOOKS)
         heads = ("sample", "label", "rather than", "evidence", "closest training rows", "caution")
         lines = [
-            (str(i), *self._classes(i), self._strongest(i), self._closest(i), self.caution(i))
+            (
+                str(self._samples[i]),
+                *self._classes(i),
+                self._strongest(i),
+                self._closest(i),
+                self.caution(i),
+            )
             for i in range(shown)
         ]
         return html_table(heads, lines) + html_lines(self._more(shown))
@@ -327,11 +459,11 @@ class Explanation:
             "caution": self.caution(i),
         }
         lines = [f"  {name + ':':9} {text}" for name, text in notes.items() if text]
-        return "\n".join([f"sample {i}: {' rather than '.join(self._classes(i))}", *lines])
+        return "\n".join([f"sample {self._samples[i]}: {' rather than '.join(self._classes(i))}", *lines])
 
     def _more(self, shown: int) -> list[str]:
         """Say how many samples are not shown."""
-        return [f"... and {len(self) - shown} more samples"] if shown < len(self) else []
+        return [f"... and {counted(len(self) - shown, 'more sample')}"] if shown < len(self) else []
 
     def _classes(self, i: int) -> list[str]:
         """Label and rival of a sample, with their probabilities."""
@@ -343,9 +475,26 @@ class Explanation:
         return ", ".join(f"{self.feature_names[j]} {self.evidence[i, j]:+.2f}" for j in strongest)
 
     def _closest(self, i: int) -> str:
-        listed = [k for k in range(min(3, self.rows.shape[1])) if self.rows[i, k] >= 0]
-        return ", ".join(f"{self._row_name(i, k)} ({self.shares[i, k]:.0%})" for k in listed)
+        names = [training_row(name) for name in self._listed_rows(i)[:3]]
+        if self.n_tied[i] > self.rows.shape[1]:
+            return f"{self.n_tied[i]} rows are equally near"
+        if names and not self.stands_out[i]:
+            return f"{', '.join(names)} (no row stands out)"
+        return ", ".join(f"{name} ({self.shares[i, k]:.0%})" for k, name in enumerate(names))
 
-    def _row_name(self, i: int, k: int) -> str:
-        """Name of a training row that supports the label of a sample."""
-        return f"row {self.rows[i, k]}" if self.row_names is None else str(self.row_names[i, k])
+    def _listed_rows(self, i: int) -> list[Any]:
+        """Labels of the training rows that support a sample, or their positions."""
+        names = self.rows if self.row_names is None else self.row_names
+        listed: list[Any] = names[i][self.rows[i] >= 0].tolist()
+        return listed
+
+    @property
+    def _samples(self) -> NDArray[Any]:
+        """Labels of the samples, or their positions."""
+        return np.arange(len(self)) if self.sample_names is None else self.sample_names
+
+
+def unlike_values(explanation: Explanation, sample: int) -> dict[str, Any]:
+    """Values that make a sample unlike the nearest class, by variable, the strongest first."""
+    names, values = explanation.feature_names, explanation.values[sample]
+    return {names[j]: values[j] for j in explanation.unlike(sample)}

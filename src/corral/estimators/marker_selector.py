@@ -13,6 +13,7 @@ from corral.estimators.base import Categorical, TableSelector
 from corral.estimators.description import Description, class_description
 from corral.estimators.validation import check_number, feature_names, sort_rows
 from corral.estimators.warned import warn_of_duplicates, warn_of_undescribed
+from corral.markers.comparison import Comparison, learn_comparison
 from corral.markers.contrast import MIN_EFFECT, Contrast, learn_contrast, learn_gap_contrast
 
 
@@ -42,7 +43,9 @@ class MarkerSelector(TableSelector):
     markers_ : ndarray of shape (n_classes, n_features), bool
         Which variables mark each class.
     contrast_ : Contrast
-        How each class differs from its background; `describe` puts it in order.
+        How each class differs from its background.
+    comparison_ : Comparison
+        Each class beside all other rows; `describe` puts both in order.
     gap_contrast_ : Contrast or None
         How it differs in what is missing; None if nothing is.
     n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
@@ -72,9 +75,9 @@ class MarkerSelector(TableSelector):
     >>> selector.get_support(indices=True)
     array([0, 1])
     >>> print(selector.describe())
-    3: x1 high (0.1397; others -0.2672)
-    4: x1 low (-0.3754; others -0.02155)
-    5: x0 high (0.3676; others -0.2245), x1 narrow (-0.2997 to -0.05521; others -0.3796 to 0.1397)
+    3: x1 high (0.1397; others -0.2666)
+    4: x1 low (-0.3754; others -0.02085)
+    5: x0 high (0.3676; others -0.2245), x1 narrow (-0.2986 to -0.05527; others -0.3794 to 0.1397)
     """
 
     min_effect: float = MIN_EFFECT
@@ -83,12 +86,14 @@ class MarkerSelector(TableSelector):
     _selected = "markers_"
     markers_: Bools = field(init=False)
     contrast_: Contrast = field(init=False)
+    comparison_: Comparison = field(init=False)
     gap_contrast_: Contrast | None = field(init=False)
 
     def _learn_at_once(self, training: TrainingRows) -> Self:
         min_effect = check_number("min_effect", self.min_effect, 0.0, 1.0, inclusive=True)
         data = sort_rows(training)
         self.contrast_ = learn_contrast(data, min_effect)
+        self.comparison_ = learn_comparison(training, data.labels, self.contrast_)
         self.gap_contrast_ = learn_gap_contrast(data, min_effect)
         self.classes_, self.markers_ = data.labels, self.contrast_.markers
         warn_of_undescribed(data.labels[~self.markers_.any(axis=1)].tolist())
@@ -96,7 +101,7 @@ class MarkerSelector(TableSelector):
         return self
 
     def describe(self) -> Description:
-        """What marks each class: variables in which it differs from its background, strongest first.
+        """What marks each class: the variables that tell it best from all other rows come first.
 
         Returns
         -------
@@ -104,10 +109,11 @@ class MarkerSelector(TableSelector):
             Without evidence, since a selector predicts nothing.
         """
         check_is_fitted(self)
-        return class_description(self, self.contrast_, self.gap_contrast_)
+        return class_description(self, self.contrast_, self.comparison_, self.gap_contrast_)
 
     def __corral_validate__(self) -> None:
         """Refuse arrays that do not belong together; `load_model` calls it."""
         shape = self._validate_selected()
         for contrast in (self.contrast_, self.gap_contrast_ or self.contrast_):
             check_shape("markers", contrast.markers, shape)
+        check_shape("direction", self.comparison_.direction, shape)

@@ -6,7 +6,9 @@ with the rows that it sees, and with the names of the columns of the table, as f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -15,6 +17,7 @@ from sklearn.pipeline import Pipeline
 
 from corral.estimators.description import Description
 from corral.estimators.explanation import Explanation
+from corral.estimators.validation import row_names
 
 
 def last_step(estimator: Any) -> Any:
@@ -54,13 +57,22 @@ def _names_at_the_end(pipeline: Pipeline, last: Any) -> list[str] | None:
     try:
         given = getattr(last, "feature_names_in_", None)
         names = [str(name) for name in (_names_out(pipeline) if given is None else given)]
-        columns = getattr(pipeline, "feature_names_in_", [f"x{j}" for j in range(pipeline.n_features_in_)])
+        columns = list(
+            getattr(pipeline, "feature_names_in_", [f"x{j}" for j in range(pipeline.n_features_in_)])
+        )
     except (AttributeError, ValueError):  # as of a FunctionTransformer, or a pipeline that is not fitted
         return None
-    # A ColumnTransformer puts the name of a transformer before that of the column.
-    known = set(columns)
-    short = [name.partition("__")[2] if name.partition("__")[2] in known else name for name in names]
+    short = [_without_transformer(name, columns) for name in names]
     return short if len(set(short)) == len(short) else names
+
+
+def _without_transformer(name: str, columns: Sequence[str]) -> str:
+    """Remove the name of a transformer, which a ColumnTransformer puts before that of a column.
+
+    A OneHotEncoder puts a category behind that of the column.
+    """
+    rest = name.partition("__")[2]
+    return rest if rest in columns or rest.startswith(tuple(f"{column}_" for column in columns)) else name
 
 
 def _names_out(pipeline: Any) -> Any:
@@ -107,7 +119,8 @@ def explain(
     """
     last = _require(estimator, "explain")
     explanation: Explanation = last.explain(rows_of_last_step(estimator, X), against=against, n_rows=n_rows)
-    return explanation
+    named = row_names(X)  # which steps may forget
+    return explanation if named is None else replace(explanation, sample_names=named[0])
 
 
 def describe(estimator: Any) -> Description:
@@ -132,8 +145,8 @@ def describe(estimator: Any) -> Description:
     >>> X, y = make_shifted_groups(100, groups=(4, 5), random_state=0)
     >>> pipeline = make_pipeline(MinMaxScaler(), CorralClassifier(random_state=0)).fit(X, y)
     >>> print(describe(pipeline))
-    4: x0 ...
-    5: x0 ...
+    4: the same variables as for 5, the other way round
+    5: x0 high ...
     """
     description: Description = _require(estimator, "describe").describe()
     return description

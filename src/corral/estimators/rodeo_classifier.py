@@ -14,11 +14,11 @@ from corral.data.dataset import LabelledRows, TrainingRows
 from corral.estimators.base import Categorical
 from corral.estimators.collections import by_rows
 from corral.estimators.density_classifier import DensityClassifier
+from corral.estimators.priors import ClassWeight, Priors, class_priors
 from corral.estimators.validation import (
     check_choice,
     check_number,
     check_one_row,
-    check_priors,
     check_rodeo,
     feature_names,
 )
@@ -75,9 +75,12 @@ class RodeoClassifier(DensityClassifier):
     min_effect : float, default=0.15
         Least effect of a marker, in units of Cliff's delta; read by `describe`. Conventionally, less than
         0.147 is negligible; 0.15 is a shift of about a quarter of a standard deviation.
-    priors : {"uniform", "empirical"} or array-like of shape (n_classes,), default="uniform"
+    priors : {"uniform", "empirical"}, dict or array-like of shape (n_classes,), default="uniform"
         Class probabilities :math:`\pi_y`: all alike (algorithm 3), the share of training rows
-        (theorem 1), or given ones in the order of `classes_`.
+        (theorem 1), or given ones, as ``{class: prior}`` or in the order of `classes_`.
+    class_weight : "balanced", dict or None, default=None
+        Factors of the priors, as ``{class: weight}``; a class that is not named has weight 1. "balanced"
+        makes all classes equal. Densities, bandwidths and markers do not depend on it.
     min_bandwidth : "auto" or float, default="auto"
         Floor under every bandwidth, in scaled units: a bandwidth that would fall below it stays. At a
         point mass (a constant, discrete or tied variable) the derivative never fades, and without a
@@ -104,7 +107,7 @@ class RodeoClassifier(DensityClassifier):
     class_count_ : ndarray of shape (n_classes,)
         Number of training rows of each class, weights counted.
     class_prior_ : ndarray of shape (n_classes,)
-        Probability of each class before a sample is seen.
+        Probability of each class before a sample is seen: its prior, times its class weight.
     n_copies_ : int
         Number of training rows that are copies of others; see Notes.
     initial_bandwidth_ : ndarray of shape (n_classes,)
@@ -118,7 +121,8 @@ class RodeoClassifier(DensityClassifier):
         are none for some class, `fit` gives an `EmptySelectionWarning`, provided that they were asked
         for by ``features="selected"``.
     feature_importances_ : ndarray of shape (n_features,)
-        Mean evidence of each variable for the classes at their own rows, 0 where it is negative.
+        Share of each variable in the mean evidence for the classes at their own rows, 0 where it is negative;
+        they sum to 1, or are all 0.
     n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
         Number of variables seen in `fit`, and their names if `X` had any.
 
@@ -176,7 +180,8 @@ class RodeoClassifier(DensityClassifier):
     c0: float = 1.0
     cutpoint: float = -1.0
     min_effect: float = MIN_EFFECT
-    priors: Literal["uniform", "empirical"] | ArrayLike = "uniform"
+    priors: Priors = "uniform"
+    class_weight: ClassWeight = None
     min_bandwidth: float | Literal["auto"] = "auto"
     categorical_features: Categorical = "from_dtype"
     n_jobs: int | None = None
@@ -205,7 +210,7 @@ class RodeoClassifier(DensityClassifier):
 
     def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
         settings = self._model_settings()
-        prior = check_priors(self.priors, data.counts)
+        prior = class_priors(self, data.labels, data.counts)
         random = check_random_state(self.random_state)
         self.model_ = learn_model(training, data, prior, settings, random, self._computation())
         warn_of_empty_selections(self.model_)

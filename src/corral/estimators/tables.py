@@ -219,7 +219,17 @@ def _checked(
                 "found no variable."
             )
         vars(estimator).pop("na_values_", None)  # what stood for a gap in an earlier table
+        _name_variables(estimator, X, names)
     return X
+
+
+def _name_variables(estimator: Any, X: Any, names: list[str]) -> None:
+    """Keep names of columns that are numbers, which scikit-learn does not; a count from 0 names nothing."""
+    vars(estimator).pop("variable_names_", None)
+    if not hasattr(X, "iloc") or isinstance(X.columns[0], str):
+        return
+    if names != [str(j) for j in range(len(names))]:
+        estimator.variable_names_ = names
 
 
 def _refuse_no_table(X: Any) -> None:

@@ -117,8 +117,8 @@ def _is_integer(value: Any) -> bool:
 def feature_names(estimator: Any) -> list[str]:
     """Names of the variables a fitted estimator has seen, or x0, x1, ... if they had none.
 
-    The last step of a pipeline has `variable_names_`, those of the steps before it. A column of dates may be
-    several variables.
+    `variable_names_` are names of columns that are not text and, of the last step of a pipeline, those of the
+    steps before it. A column of dates may be several variables.
     """
     columns = [f"x{j}" for j in range(estimator.n_features_in_)]
     for attribute in ("feature_names_in_", "variable_names_"):
@@ -129,7 +129,14 @@ def feature_names(estimator: Any) -> list[str]:
 
 def take_names_from(fitted: Any, estimator: Any) -> None:
     """Tell an estimator what a fitted one knows of the names of columns and rows, and of levels."""
-    known = ("n_features_in_", "feature_names_in_", "encoding_", "row_names_in_", "row_names_column_")
+    known = (
+        "n_features_in_",
+        "feature_names_in_",
+        "variable_names_",
+        "encoding_",
+        "row_names_in_",
+        "row_names_column_",
+    )
     for name in known:
         if hasattr(fitted, name):
             setattr(estimator, name, getattr(fitted, name))
@@ -159,16 +166,19 @@ def sort_rows(training: TrainingRows, expected: NDArray[Any] | None = None) -> L
 
 
 def row_names(X: Any) -> tuple[NDArray[Any], str | None] | None:
-    """Names of the rows of a pandas frame, and what they are called, if its index is more than a count.
+    """Labels of the rows of a pandas frame, and the name of its index, if it is more than a count from 0.
 
-    It is if it has a name or holds something other than whole numbers.
+    A whole number stays one, so that `X.loc` takes it; every other label becomes text.
     """
     if not hasattr(X, "iloc"):
         return None
-    if X.index.name is None and X.index.dtype.kind in "iu":
+    index = X.index
+    is_whole = index.dtype.kind in "iu"
+    if index.name is None and is_whole and np.array_equal(index, np.arange(len(index))):
         return None
-    called = None if X.index.name is None else str(X.index.name)
-    return np.array([str(name) for name in X.index], dtype=object), called
+    names = np.empty(len(index), dtype=object)
+    names[:] = index.tolist() if is_whole else [str(label) for label in index]
+    return names, None if index.name is None else str(index.name)
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> Floats | None:
@@ -200,28 +210,6 @@ def check_two_classes(classes: NDArray[Any]) -> None:
     """Refuse a single class."""
     if classes.size < 2:
         raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}.")
-
-
-def check_priors(priors: Any, counts: Floats) -> Floats:
-    """Return the probability of each class, whose rows are counted."""
-    if isinstance(priors, str):
-        check_choice("priors", priors, ("uniform", "empirical"))
-        return np.full(counts.size, 1.0 / counts.size) if priors == "uniform" else counts / counts.sum()
-    try:
-        given: Floats = np.asarray(priors, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"priors must be 'uniform', 'empirical' or numbers, got {priors!r}.") from None
-    if given.shape != counts.shape:
-        raise ValueError(f"priors must hold a number for each of the {counts.size} classes, got {priors!r}.")
-    if not np.all(given >= 0.0) or abs(given.sum() - 1.0) > 1e-8:
-        raise ValueError(f"priors must not be negative and must sum to 1, got {priors!r}.")
-    shares: Floats = given / given.sum()
-    return shares
-
-
-def is_empirical(priors: Any) -> bool:
-    """Whether priors are the shares of training rows."""
-    return isinstance(priors, str) and priors == "empirical"
 
 
 def check_groups(groups: ArrayLike | None, n: int) -> Integers | None:

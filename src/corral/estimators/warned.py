@@ -8,11 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corral.array_types import Floats
 from corral.data.dataset import TrainingRows
 from corral.data.near_duplicates import NearDuplicates, near_duplicates
 from corral.estimators.validation import warn_user
+from corral.model import LocalModel
 from corral.rodeo.model import FittedModel
-from corral.sentences.tables import copied_rows
+from corral.sentences.tables import copied_rows, shifted_table
+
+# A new value lies outside the range of n values with the probability 2 / (n + 1). With these numbers it is
+# nearly impossible by chance that more than half of the rows do.
+_FEWEST_ROWS = 10
+_FEWEST_TRAINING_ROWS = 20
 
 
 class EmptySelectionWarning(UserWarning):
@@ -47,6 +54,37 @@ class NearDuplicatesWarning(UserWarning):
     --------
     corral.CopiedRowsWarning : Exact copies, which are left out together and harm nothing.
     """
+
+
+class ShiftedTableWarning(UserWarning):
+    """Most rows of a table of ten rows or more lie outside the range of the training rows in a variable.
+
+    As where the units are others, or where rows come from another time or place. The warning has the medians,
+    and the power of ten between them if it is one. Labels and probabilities of such rows are extrapolated.
+    `predict` and all other methods that return labels, probabilities or densities warn, and so does `assess`.
+
+    See Also
+    --------
+    corral.CorralClassifier.is_novel : Tells rows that are unlike all training rows.
+    """
+
+
+def warn_of_shift(model: LocalModel, X: Floats, names: Sequence[str]) -> None:
+    """Warn if most rows of a table lie outside the range of the training rows in some variable."""
+    if len(X) < _FEWEST_ROWS or model.class_ranges is None:
+        return
+    low, high = model.class_ranges[:, 0].min(axis=0), model.class_ranges[:, 1].max(axis=0)
+    n_outside = ((low > X) | (high < X)).sum(axis=0)
+    candidates = np.flatnonzero((n_outside > len(X) / 2.0) & (model.data.level_counts == 0)).tolist()
+    training = {j: model.training.X[:, j] for j in candidates}
+    medians = {
+        names[j]: (float(np.nanmedian(X[:, j])), float(np.nanmedian(column)))
+        for j, column in training.items()
+        if np.count_nonzero(~np.isnan(column)) >= _FEWEST_TRAINING_ROWS
+    }
+    if medians:
+        counts = {names[j]: int(n_outside[j]) for j in candidates if names[j] in medians}
+        warn_user(shifted_table(len(X), counts, medians), ShiftedTableWarning)
 
 
 def warn_of_empty_selections(model: FittedModel) -> None:

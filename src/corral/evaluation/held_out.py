@@ -11,21 +11,23 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.metrics import confusion_matrix, log_loss
+from sklearn.metrics import confusion_matrix
 from sklearn.utils.validation import has_fit_parameter
 
 from corral.array_types import Bools, Floats, Integers
 from corral.estimators.encoding import is_frame
 from corral.estimators.tables import UnknownLevelsWarning, read_table
+from corral.estimators.warned import ShiftedTableWarning
+from corral.evaluation.intervals import Sampling
+from corral.evaluation.ranking import THRESHOLDS, Threshold, curve, thresholds
 from corral.evaluation.scores import (
     RELIABILITY_ENDS,
-    Precision,
+    Comparison,
     Recall,
     Reliability,
     Scores,
-    calibration_error,
-    grouped_interval,
-    wilson_interval,
+    compare_with_frequencies,
+    score_predictions,
 )
 from corral.evaluation.splits import Split, Units, counts_by_class, split_rows
 
@@ -50,6 +52,14 @@ OF_NEW_GROUPS = "of groups that took no part in fitting"
 EQUAL_TO_NONE = "equal to no training row"
 
 
+def claim_of_folds(n_folds: int, *, grouped: bool) -> str:
+    """What is known of rows that were held out in turn: no row took part in the fit that predicted it."""
+    return f"that were held out in {n_folds} folds, " + (_WITH_THEIR_GROUPS if grouped else "each once")
+
+
+_WITH_THEIR_GROUPS = "each once and together with its group"
+
+
 @dataclass(frozen=True, eq=False)
 class HeldOut:
     """What a classifier said of rows that it had not seen when it said it.
@@ -64,12 +74,14 @@ class HeldOut:
         Probability of each class.
     claim : str, default="that took no part in fitting"
         What is known of the rows, as it follows their number in the report; "of groups that took no part in
-        fitting" also says that accuracies are those of new groups.
+        fitting" also says that accuracies are those of new groups. `of_folds` says how many folds there are.
     groups : ndarray of shape (n_rows,), default=None
         What rows belong to, such as patients, if they do: its rows may be right or wrong together.
     parts : sequence of HeldOutPart, default=()
         Which rows of a table these are, one part after the other, and the classifiers that have not seen
         them: a report shows these rows, explained by these classifiers. `of_folds` makes them.
+    baselines : mapping of str to HeldOut, default=None
+        What other classifiers said of the same rows, by name: a report shows their scores beside.
 
     See Also
     --------
@@ -91,6 +103,7 @@ class HeldOut:
     claim: str = "that took no part in fitting"
     groups: NDArray[Any] | None = None
     parts: Sequence[HeldOutPart] = ()
+    baselines: Mapping[str, HeldOut] | None = None
 
     @classmethod
     def of_folds(
@@ -143,7 +156,7 @@ class HeldOut:
     @property
     def groups_are_new(self) -> bool:
         """Whether it is known that no row of these groups took part in fitting, as `claim` says."""
-        return self.claim == OF_NEW_GROUPS
+        return self.claim == OF_NEW_GROUPS or self.claim.endswith(_WITH_THEIR_GROUPS)
 
     @property
     def labels(self) -> NDArray[Any]:
@@ -155,16 +168,21 @@ class HeldOut:
         """Share of the rows that are of their most frequent class."""
         return float(np.unique(self.truth, return_counts=True)[1].max() / len(self.truth))
 
+    def frequencies(self) -> HeldOut:
+        """The same rows, each predicted by the frequencies of the classes, which need no variable."""
+        shares = np.bincount(self._codes, minlength=self.classes.size) / len(self.truth)
+        return HeldOut(
+            self.classes, self.truth, np.tile(shares, (len(self.truth), 1)), self.claim, self.groups
+        )
+
     def share_right(self, chosen: Bools) -> tuple[float, tuple[float, float] | None]:
         """Share of some rows that get the right label, and its 95 % interval.
 
         The interval is by Wilson, for rows drawn at random, or groups of rows if they have some; it is None
         where all chosen rows are of one group.
         """
-        hits = (self.labels == self.truth)[chosen]
-        if self.groups is None:
-            return float(hits.mean()), wilson_interval(float(hits.mean()), hits.size)
-        return float(hits.mean()), grouped_interval(hits, self.groups[chosen])
+        hits = self.labels == self.truth
+        return float(hits[chosen].mean()), self._sampling.interval_of_hits(hits, chosen)
 
     def recalls(self) -> dict[Any, Recall]:
         """How well each class is recognised, by label; classes without rows are left out."""
@@ -178,16 +196,6 @@ class HeldOut:
                 mistaken_for = labels[most] if counts[most] else None
                 recalls[labels[a]] = Recall(n_right, n_rows, interval, mistaken_for, int(counts[most]))
         return recalls
-
-    def precisions(self) -> dict[Any, Precision]:
-        """How often each label is right, by label; labels that no row gets are left out."""
-        found, precisions = self.labels, {}
-        for label in np.unique(found).tolist():
-            of_label = found == label
-            n_right = int((self.truth[of_label] == label).sum())
-            confidence = float(self.proba[of_label].max(axis=1).mean())
-            precisions[label] = Precision(n_right, int(of_label.sum()), confidence)
-        return precisions
 
     def confusion(self) -> Integers:
         """Numbers of rows (n_classes, n_classes) by their class and the label that they get."""
@@ -207,15 +215,41 @@ class HeldOut:
         return points
 
     def scores(self) -> Scores:
-        """How good it was."""
-        accuracy, interval = self.share_right(np.ones(len(self.truth), dtype=np.bool_))
-        return Scores(
-            accuracy,
-            interval,
-            float(log_loss(self.truth, self.proba, labels=self.classes)),
-            calibration_error(self.proba, np.searchsorted(self.classes, self.truth)),
-            {str(label): recall.share for label, recall in self.recalls().items()},
-        )
+        """How good it was, with 95 % intervals."""
+        names = [str(label) for label in self.classes.tolist()]
+        return score_predictions(self.proba, self._codes, names, self._sampling)
+
+    def against_frequencies(self) -> Comparison:
+        """Compare it with the most frequent class and with the frequencies of the classes."""
+        return compare_with_frequencies(self.proba, self._codes, self._sampling)
+
+    @property
+    def rarer_class(self) -> Any:
+        """The one of two classes that has fewer rows, which a threshold is set for; None of more classes."""
+        if self.classes.size != 2:
+            return None
+        n_rows = [int((self.truth == label).sum()) for label in self.classes]
+        return self.classes.tolist()[int(n_rows[1] <= n_rows[0])]
+
+    def thresholds(self, label: Any) -> list[Threshold]:
+        """What comes of calling every row `label` whose probability of it is at least a threshold."""
+        return thresholds(*self._ranked(label), np.array(THRESHOLDS))
+
+    def ranking_curve(self, label: Any, most: int = 100) -> list[Threshold]:
+        """Points of the ROC and precision-recall curves of a class, at most so many, that has rows."""
+        return curve(*self._ranked(label), most)
+
+    def _ranked(self, label: Any) -> tuple[Floats, Bools]:
+        """The probability of a class at each row, and whether the row is of the class."""
+        return self.proba[:, self.classes.tolist().index(label)], self.truth == label
+
+    @property
+    def _codes(self) -> Integers:
+        return np.searchsorted(self.classes, self.truth)
+
+    @property
+    def _sampling(self) -> Sampling:
+        return Sampling(self.groups)
 
 
 def held_out_predictions(
@@ -239,11 +273,15 @@ def held_out_predictions(
             on_step(f"{name} without held-out rows, {k} of {len(splits)}")
             fitted = fit_by_groups(clone(classifier), take_rows(X, train), y[train], units, train)
             parts[name].append(HeldOutPart(fitted, test, train))
-            with warnings.catch_warnings():  # of levels that only held-out rows have, as new rows may, too
+            with warnings.catch_warnings():  # of what only held-out rows have, as new rows may, too
                 warnings.simplefilter("ignore", UnknownLevelsWarning)
+                warnings.simplefilter("ignore", ShiftedTableWarning)
                 proba[name].append(fitted.predict_proba(take_rows(X, test)))
     rows = np.concatenate([test for _, test in splits])
-    claim = "that took no part in fitting" if units.groups is None else OF_NEW_GROUPS
+    if len(splits) > 1:
+        claim = claim_of_folds(len(splits), grouped=units.groups is not None)
+    else:
+        claim = "that took no part in fitting" if units.groups is None else OF_NEW_GROUPS
     groups = None if units.groups is None else units.groups[rows]
     return {
         name: HeldOut(np.unique(y), y[rows], np.concatenate(proba[name]), claim, groups, parts[name])

@@ -1,26 +1,60 @@
-"""How good predictions of held-out rows are: scores, recalls, and how well these are known."""
+"""How good predictions of held-out rows are: scores with their intervals, recalls and reliability."""
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.stats import norm, t
+from scipy.stats import binomtest
 
 from corral.array_types import Bools, Floats, Integers
-from corral.data.weights import effective_number, largest_design_effect
+from corral.evaluation.intervals import Interval, Measure, Sampling
+from corral.evaluation.ranking import auc, average_precision
 
 _N_BINS = 10
 
 # Ends of intervals of the label's probability: narrower where most probabilities are.
 RELIABILITY_ENDS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 
-# Groups whose rows are all right or all wrong, with which the design effect of groups is averaged.
-_MORE_GROUPS = 0.5
+# A class is rarely called if its label is given to less than this share of the number of its rows.
+_RARELY = 0.25
+
+# Level of the tests against the most frequent class.
+_SIGNIFICANCE = 0.05
+
+
+@dataclass(frozen=True)
+class ClassScores:
+    """Scores of one class against all others.
+
+    Attributes
+    ----------
+    n_rows, n_called : rows of the class, and rows that get its label.
+    recall : share of its rows that get its label.
+    precision : share of the rows with its label that are of the class; None if no row gets it.
+    f1 : harmonic mean of precision and recall.
+    auc : probability that a row of the class has a larger probability of it than another row.
+    average_precision : mean precision over the thresholds at the rows of the class. It and the AUC are None
+        if all rows are of the class.
+    intervals : 95 % intervals by the name of the score, None where rows are of one group.
+    """
+
+    n_rows: int
+    n_called: int
+    recall: float
+    precision: float | None
+    f1: float
+    auc: float | None
+    average_precision: float | None
+    intervals: dict[str, Interval | None]
+
+    @property
+    def is_rarely_called(self) -> bool:
+        """Whether few rows get its label, although its probability ranks its rows before others."""
+        interval = self.intervals.get("auc")
+        return self.n_called < _RARELY * self.n_rows and interval is not None and interval[0] > 0.5
 
 
 @dataclass(frozen=True)
@@ -30,19 +64,27 @@ class Scores:
     Attributes
     ----------
     accuracy : share of rows with the right label.
-    accuracy_interval : its 95 % interval by Wilson, for rows drawn at random, or groups of rows if they have
-        some (`grouped_interval`); the choice of training rows is not counted. None where all rows are of one
-        group.
+    balanced_accuracy : mean recall of the classes.
+    auc, average_precision : means of those of the classes, each against all others; None if all rows are of
+        one class.
     log_loss : mean of minus the logarithm of the right class's probability.
+    brier_score : mean squared distance of the probabilities from 1 for the right class and 0 for others,
+        summed over the classes; half of it for two classes, as scikit-learn has it.
     calibration_error : mean distance between the probability of the label and how often it is right.
-    accuracy_by_class : share of the rows of each class that get its label.
+    intervals : 95 % intervals by the name of the score, for rows drawn at random, or groups of rows if they
+        have groups. The choice of training rows is not counted. None where all rows are of one group.
+    by_class : scores of each class that has rows.
     """
 
     accuracy: float
-    accuracy_interval: tuple[float, float] | None
+    balanced_accuracy: float
+    auc: float | None
+    average_precision: float | None
     log_loss: float
+    brier_score: float
     calibration_error: float
-    accuracy_by_class: dict[str, float]
+    intervals: dict[str, Interval | None]
+    by_class: dict[str, ClassScores]
 
 
 class Recall(NamedTuple):
@@ -59,7 +101,7 @@ class Recall(NamedTuple):
 
     n_right: int
     n_rows: int
-    interval: tuple[float, float] | None
+    interval: Interval | None
     mistaken_for: Any
     n_mistaken: int
 
@@ -67,20 +109,6 @@ class Recall(NamedTuple):
     def share(self) -> float:
         """Share of the rows that get the right label."""
         return self.n_right / self.n_rows
-
-
-class Precision(NamedTuple):
-    """How many rows with a label are of its class.
-
-    Attributes
-    ----------
-    n_right, n_rows : rows of the class, and all that got the label.
-    confidence : mean probability of the label at these rows.
-    """
-
-    n_right: int
-    n_rows: int
-    confidence: float
 
 
 class Reliability(NamedTuple):
@@ -99,74 +127,155 @@ class Reliability(NamedTuple):
     high: float
     confidence: float
     share_right: float
-    interval: tuple[float, float] | None
+    interval: Interval | None
 
 
-def grouped_interval(hits: Bools, groups: NDArray[Any]) -> tuple[float, float] | None:
-    """The 95 % interval of a share by Wilson where rows of a group may be right or wrong together.
+class Comparison(NamedTuple):
+    """A classifier beside one that knows only how frequent the classes are.
 
-    The rows are worth fewer that are drawn one by one: their number over the design effect of the groups (see
-    `data.weights`), which is at least 1.
-
-    - The variance is that of the jackknife: the share is computed without each group in turn. So a group
-      that has many of the rows counts for what it moves.
-    - Few groups say little of the design effect. It is averaged with that of half a group more whose rows are
-      all right or all wrong, and the number of rows is reduced as Student's t requires (Korn and Graubard,
-      1998), with as many degrees of freedom as groups of equal size would have (Kish's number).
-    - Where all rows are right, or none is, nothing is known of it, and each group counts as one row,
-      weighted by its size.
-
-    With fewer than two groups there is no interval. Coverage is 0.93 or more in simulations of 5 to 40 groups
-    of 1 to 59 rows whose accuracies differ moderately; it is less where nearly all groups are right and a few
-    are wrong as a whole: 0.85 to 0.93 if the accuracy is 0.9 or more and the intraclass correlation 0.5.
+    Attributes
+    ----------
+    accuracy, log_loss : those of the classifier.
+    share, entropy : the accuracy of always naming the most frequent class of the rows, and the log loss of
+        the frequencies of the classes.
+    pvalue_better, pvalue_worse : of one-sided sign tests: rows that only one of the two labels right, or
+        groups in which one of the two labels more rows right.
     """
-    _, group = np.unique(groups, return_inverse=True)
-    sizes = np.bincount(group).astype(np.float64)
-    n, n_groups, share = hits.size, sizes.size, float(hits.mean())
-    if n_groups < 2:
-        return None
-    n_equal_groups = effective_number(sizes)
-    if share in (0.0, 1.0):
-        return wilson_interval(share, n_equal_groups)
-    moved = np.bincount(group, hits - share) / (n - sizes)  # by how much the share falls without each group
-    variance = (n_groups - 1) / n_groups * float(moved @ moved)
-    # Not `data.weights.design_effect`: a large group draws the share to itself, so that its residuals are too
-    # small; without the group they are not.
-    design_effect = max(variance / (share * (1.0 - share) / (n - 1)), 1.0)
-    largest = largest_design_effect(np.ones(n), group)
-    shrunk = (n_equal_groups * design_effect + _MORE_GROUPS * largest) / (n_equal_groups + _MORE_GROUPS)
-    degrees = max(n_equal_groups - 1.0, 1.0)
-    few_groups = (t.ppf(0.975, n - 1) / t.ppf(0.975, degrees)) ** 2
-    return wilson_interval(share, n / max(design_effect, shrunk) * float(few_groups))
+
+    accuracy: float
+    share: float
+    log_loss: float
+    entropy: float
+    pvalue_better: float
+    pvalue_worse: float
+
+    @property
+    def is_useless(self) -> bool:
+        """Whether neither labels nor probabilities are better, as far as the rows can tell."""
+        return self.pvalue_better > _SIGNIFICANCE and self.log_loss >= self.entropy
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the labels are worse."""
+        return self.pvalue_worse <= _SIGNIFICANCE
 
 
-def wilson_interval(share: float, n: float) -> tuple[float, float]:
-    """The 95 % interval of a share of n rows by Wilson, sensible for few rows and for shares of 0 and 1.
+def compare_with_frequencies(proba: Floats, codes: Integers, sampling: Sampling) -> Comparison:
+    """Compare labels and probabilities with the most frequent class and the frequencies of classes."""
+    counts = np.bincount(codes, minlength=proba.shape[1])
+    shares = counts / codes.size
+    hits, frequent = proba.argmax(axis=1) == codes, codes == counts.argmax()
+    gains = hits.astype(np.float64) - frequent
+    if sampling.groups is not None:
+        gains = np.bincount(np.unique(sampling.groups, return_inverse=True)[1], gains)
+    n_better, n_worse = int((gains > 0).sum()), int((gains < 0).sum())
+    n = n_better + n_worse
+    pvalues = [
+        float(binomtest(count, n, alternative="greater").pvalue) if n else 1.0
+        for count in (n_better, n_worse)
+    ]
+    entropy = -float(np.log(shares[codes]).mean())
+    return Comparison(
+        float(hits.mean()), float(shares.max()), float(log_losses(proba, codes).mean()), entropy, *pvalues
+    )
 
-    The number of rows need not be whole.
+
+def log_losses(proba: Floats, codes: Integers) -> Floats:
+    """Minus the logarithm of the right class's probability, for each row; finite, as in scikit-learn."""
+    right = proba[np.arange(codes.size), codes]
+    losses: Floats = -np.log(np.clip(right, np.finfo(proba.dtype).eps, 1.0))
+    return losses
+
+
+def brier_scores(proba: Floats, codes: Integers) -> Floats:
+    """Squared distance of the probabilities of each row from 1 for the right class and 0 for others."""
+    distances = proba.copy()
+    distances[np.arange(codes.size), codes] -= 1.0
+    scores: Floats = (distances**2).sum(axis=1) / (2.0 if proba.shape[1] == 2 else 1.0)
+    return scores
+
+
+def calibration_errors(proba: Floats, codes: Integers) -> Floats:
+    """By how much the confidence in each row exceeds the accuracy, or the other way round.
+
+    The sign is that of the sum over all rows with a similar probability of the label, one of ten equal
+    intervals. So the mean is the expected calibration error.
     """
-    z = float(norm.ppf(0.975))
-    middle = share + z**2 / (2.0 * n)
-    half = z * math.sqrt(share * (1.0 - share) / n + z**2 / (4.0 * n**2))
-    low, high = (middle - half) / (1.0 + z**2 / n), (middle + half) / (1.0 + z**2 / n)
-    return max(low, 0.0), min(high, 1.0)
-
-
-def rows_to_halve_interval(share: float, n: int) -> int:
-    """How many rows more than n would make Wilson's interval half as wide if the share stayed the same."""
-
-    def narrowness(n_rows: int) -> float:
-        low, high = wilson_interval(share, n_rows)
-        return low - high
-
-    # Wilson's interval with 16 times the rows is less than half as wide.
-    return bisect_left(range(n, 16 * n), narrowness(n) / 2.0, key=narrowness)
-
-
-def calibration_error(proba: Floats, codes: Integers) -> float:
-    """Mean distance of confidence and accuracy over ten equal intervals of the label's probability."""
     confidence = proba.max(axis=1)
     hits = proba.argmax(axis=1) == codes
     tenths = np.minimum((confidence * _N_BINS).astype(np.int64), _N_BINS - 1)
-    gaps = np.bincount(tenths, hits - confidence, minlength=_N_BINS)
-    return float(np.abs(gaps).sum() / len(proba))
+    signs = np.sign(np.bincount(tenths, hits - confidence, minlength=_N_BINS))
+    errors: Floats = signs[tenths] * (hits - confidence)
+    return errors
+
+
+def score_predictions(proba: Floats, codes: Integers, names: Sequence[str], sampling: Sampling) -> Scores:
+    """Score the probabilities (n_rows, n_classes) of rows whose classes have these numbers and names."""
+    hits = proba.argmax(axis=1) == codes
+    present = np.unique(codes).tolist()
+    recalls = [recall_measure(hits, codes == code, sampling) for code in present]
+    rankings = [ranking_measures(proba[:, code], codes == code, sampling) for code in present]
+    shares = {"balanced_accuracy": Measure.average(recalls)}
+    if len(present) > 1:
+        # A row is ranked in its own class, and as one of the others.
+        shares |= {name: Measure.average([each[name] for each in rankings], 2) for name in rankings[0]}
+    means = {
+        "log_loss": Measure.mean(log_losses(proba, codes)),
+        "brier_score": Measure.mean(brier_scores(proba, codes)),
+        "calibration_error": Measure.mean(calibration_errors(proba, codes)),
+    }
+    values: dict[str, Any] = dict.fromkeys(("auc", "average_precision"))
+    values |= {name: measure.value for name, measure in (shares | means).items()}
+    intervals = {
+        "accuracy": sampling.interval_of_hits(hits, np.ones(codes.size, dtype=np.bool_)),
+        **{name: sampling.interval_of_share(measure) for name, measure in shares.items()},
+        **{name: sampling.interval_of_mean(measure) for name, measure in means.items()},
+    }
+    by_class = {
+        names[code]: _score_class(proba.argmax(axis=1) == code, codes == code, ranking, sampling)
+        for code, ranking in zip(present, rankings, strict=True)
+    }
+    return Scores(accuracy=float(hits.mean()), **values, intervals=intervals, by_class=by_class)
+
+
+def _score_class(called: Bools, own: Bools, ranking: dict[str, Measure], sampling: Sampling) -> ClassScores:
+    right, n_called = called & own, int(called.sum())
+    shares = {"f1": f1_measure(called, own, sampling), **ranking}
+    intervals = {"recall": sampling.interval_of_hits(right, own)}
+    if n_called:
+        intervals["precision"] = sampling.interval_of_hits(right, called)
+    intervals |= {name: sampling.interval_of_share(measure) for name, measure in shares.items()}
+    return ClassScores(
+        int(own.sum()),
+        n_called,
+        float(right[own].mean()),
+        float(right[called].mean()) if n_called else None,
+        shares["f1"].value,
+        ranking["auc"].value if ranking else None,
+        ranking["average_precision"].value if ranking else None,
+        intervals,
+    )
+
+
+def recall_measure(hits: Bools, own: Bools, sampling: Sampling) -> Measure:
+    """Measure the share of the rows of a class that get its label."""
+    value = float(hits[own].mean())
+    return Measure(value, np.where(own, hits - value, 0.0) / own.sum(), sampling.numbers(own))
+
+
+def f1_measure(called: Bools, own: Bools, sampling: Sampling) -> Measure:
+    """Measure the harmonic mean of precision and recall."""
+    both, total = called & own, int(called.sum() + own.sum())
+    value = 2.0 * float(both.sum()) / total
+    influence = (2.0 * both - value * (called.astype(np.float64) + own)) / total
+    return Measure(value, influence, sampling.numbers(called | own))
+
+
+def ranking_measures(proba: Floats, own: Bools, sampling: Sampling) -> dict[str, Measure]:
+    """Measure how well probabilities rank the rows of a class before others; empty if there are no others."""
+    if own.all():
+        return {}
+    return {
+        "auc": auc(proba, own, sampling),
+        "average_precision": average_precision(proba, own, sampling),
+    }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +20,13 @@ from corral.sentences.numbers import counted
 
 # So many values, most of them in one row only, are measurements.
 _MANY = 20
+
+# Below so many rows, each row is held out once: a part of them would say too little.
+FEW_ROWS = 1000
+N_FOLDS = 5
+
+# The share of more rows that is held out.
+TEST_SIZE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,30 +64,76 @@ Split = tuple[Integers, Integers]
 
 
 def split_rows(
-    y: NDArray[Any], units: Units, *, test_size: float, cv: int | None, seed: int, if_few_rows: str = ""
+    y: NDArray[Any],
+    units: Units,
+    *,
+    test_size: float | None,
+    cv: int | None,
+    seed: int,
+    if_few_rows: str = "",
 ) -> list[Split]:
     """Hold out one part of the rows, or each of `cv` parts in turn, with the same shares of the classes.
 
+    Without both, tables of few rows have five parts, or fewer where groups do not allow it, and others one.
     Groups are held out whole, so that shares of classes are the same only as far as groups allow it.
     `if_few_rows` ends the sentence that refuses a class of too few rows: what can be done about it.
     """
     distinct = units.distinct
-    groups = None if units.groups is None else units.groups[distinct]
     _check_classes(y[distinct])
     _check_sizes(y, units, cv or 2, if_few_rows)
     if cv is not None:
-        make = StratifiedKFold if groups is None else StratifiedGroupKFold
-        splits = make(cv, shuffle=True, random_state=seed).split(distinct, y[distinct], groups)
-    elif groups is not None:
+        return _splits(units, _folds(y, units, cv, seed))
+    if test_size is None and distinct.size < FEW_ROWS:
+        for n_folds in range(min(N_FOLDS, _most_folds(y, units)), 1, -1):
+            splits = _splits(units, _folds(y, units, n_folds, seed))
+            if all(test.size and _leaves_enough(y, units, train) for train, test in splits):
+                return splits
+    return _splits(units, [_one_part(y, units, test_size or TEST_SIZE, seed)])
+
+
+def _folds(y: NDArray[Any], units: Units, n_folds: int, seed: int) -> list[Split]:
+    """Positions, among distinct rows, of training and held-out rows of each fold."""
+    distinct = units.distinct
+    groups = None if units.groups is None else units.groups[distinct]
+    make = StratifiedKFold if groups is None else StratifiedGroupKFold
+    with warnings.catch_warnings():  # a class of fewer rows than folds, which is left in every training part
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        return list(make(n_folds, shuffle=True, random_state=seed).split(distinct, y[distinct], groups))
+
+
+def _one_part(y: NDArray[Any], units: Units, test_size: float, seed: int) -> Split:
+    """Positions, among distinct rows, of training and held-out rows."""
+    distinct = units.distinct
+    if units.groups is not None:
         codes = np.unique(y[distinct], return_inverse=True)[1]
-        held_out = held_out_groups(groups, codes, test_size, np.random.RandomState(seed))
-        splits = [(np.flatnonzero(~held_out), np.flatnonzero(held_out))]
-    else:
-        _check_share(y[distinct], test_size)
-        splitter = StratifiedShuffleSplit(1, test_size=test_size, random_state=seed)
-        splits = splitter.split(distinct, y[distinct])
+        random = np.random.RandomState(seed)
+        held_out = held_out_groups(units.groups[distinct], codes, test_size, random)
+        return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+    _check_share(y[distinct], test_size)
+    splitter = StratifiedShuffleSplit(1, test_size=test_size, random_state=seed)
+    train, held_out = next(splitter.split(distinct, y[distinct]))
+    return train, held_out
+
+
+def _splits(units: Units, parts: Sequence[Split]) -> list[Split]:
+    """Positions among all rows, where duplicates of training rows are training rows."""
+    distinct = units.distinct
     row = np.searchsorted(units.copies[distinct], units.copies)  # among those that are distinct
-    return [(np.flatnonzero(np.isin(row, kept)), distinct[held_out]) for kept, held_out in splits]
+    return [(np.flatnonzero(np.isin(row, kept)), distinct[held_out]) for kept, held_out in parts]
+
+
+def _most_folds(y: NDArray[Any], units: Units) -> int:
+    """As many folds as the largest class has rows, or as there are groups."""
+    if units.groups is not None:
+        return int(np.unique(units.groups).size)
+    return int(np.unique(y[units.distinct], return_counts=True)[1].max())
+
+
+def _leaves_enough(y: NDArray[Any], units: Units, train: Integers) -> bool:
+    """Whether training rows have all classes, and two groups of some class if rows have groups."""
+    if np.unique(y[train]).size < np.unique(y).size:
+        return False
+    return units.groups is None or max(counts_by_class(units.groups[train], y[train])) > 1
 
 
 def counts_by_class(numbers: Integers, y: NDArray[Any]) -> list[int]:
@@ -120,5 +175,5 @@ def _check_classes(y: NDArray[Any]) -> None:
         )
     if classes.size > max(_MANY, 0.5 * y.size):
         raise ValueError(
-            f"the target has {classes.size} different values in {y.size} rows: these are no classes."
+            f"the target has {classes.size} different values in {y.size} rows: these are not classes."
         )

@@ -12,7 +12,7 @@ from scipy.special import logsumexp, softmax
 from corral import kernels
 from corral.array_types import Bools, Floats, Integers
 from corral.conformal.typicality import Estimates
-from corral.data.tiles import ClassRows
+from corral.data.tiles import TINY, ClassRows
 from corral.model import Examples, LocalModel
 from corral.parallel import Computation, on_threads
 from corral.pool.categories import LevelCounts
@@ -69,10 +69,11 @@ class Explainer(ABC):
         """How many factors of kernels an estimate in class a takes, of each of its densities."""
 
     @abstractmethod
-    def conditional(self, samples: Integers, a: int) -> tuple[Floats, Floats]:
+    def conditional(self, samples: Integers, a: int, left_out: Bools | None = None) -> tuple[Floats, Floats]:
         """Log densities (n_samples, n_features) of each variable given all others in class a, and shares.
 
         `samples` are positions; the rows of the class have the shares (n_samples, n_rows) of the density.
+        Rows that are `left_out` (n_samples, n_rows) have none; they all are 0 where no other row has any.
         """
 
     def of_sets(self, a: int, samples: Integers, coalitions: Coalitions) -> Estimates:
@@ -124,7 +125,7 @@ class RodeoExplainer(Explainer):
         """Log densities (n_samples, n_features) of variables taken as uniform; 0 for missing values."""
         return np.where(np.isnan(self._scaled[samples]), 0.0, -np.log(self.model.bandwidths.widths))
 
-    def conditional(self, samples: Integers, a: int) -> tuple[Floats, Floats]:
+    def conditional(self, samples: Integers, a: int, left_out: Bools | None = None) -> tuple[Floats, Floats]:
         """Log densities of each variable given all others in class a, and shares of the rows."""
         density = self.model.densities[a]
         rows, used, conditional = density.rows, density.variables, self._uniform(samples)
@@ -133,7 +134,7 @@ class RodeoExplainer(Explainer):
             for k, i in enumerate(samples.tolist()):
                 x, h = self._scaled[i, used], self._bandwidths[i, a, used]
                 conditional[k, used], shares[k] = _product_conditionals(rows, x, h)
-        return conditional, shares
+        return conditional, _shares_of_others(shares, left_out)
 
     @property
     def used(self) -> Bools:
@@ -168,6 +169,15 @@ class RodeoExplainer(Explainer):
             return Estimates(log_density, log_density)
 
         return estimate
+
+
+def _shares_of_others(shares: Floats, left_out: Bools | None) -> Floats:
+    """Shares (n_samples, n_rows) of the rows that are not left out, which sum to 1 if they are not all 0."""
+    if left_out is None:
+        return shares
+    of_others = np.where(left_out, 0.0, shares)
+    shares = of_others / np.maximum(of_others.sum(axis=1, keepdims=True), TINY)
+    return shares
 
 
 def _product_conditionals(rows: ClassRows, x: Floats, h: Floats) -> tuple[Floats, Floats]:
@@ -221,7 +231,7 @@ class PoolExplainer(Explainer):
         by_scale = {scale: scale.transform(self.X) for scale in set(scales)}
         return [by_scale[scale] for scale in scales]
 
-    def conditional(self, samples: Integers, a: int) -> tuple[Floats, Floats]:
+    def conditional(self, samples: Integers, a: int, left_out: Bools | None = None) -> tuple[Floats, Floats]:
         """Log densities of each variable given all others in class a, and shares of the rows."""
         pool, n_rows = self.model.pool, int((self.model.data.codes == a).sum())
         conditional = np.zeros((samples.size, self.X.shape[1]))
@@ -229,7 +239,7 @@ class PoolExplainer(Explainer):
         for member, weight, scaled in zip(pool.members, pool.weights, self._scaled, strict=True):
             of_member, share = member.classes[a].conditionals(scaled[samples])
             conditional += weight * of_member
-            shares += weight * share
+            shares += weight * _shares_of_others(share, left_out)
         return conditional, shares / pool.weights.sum()
 
     def sizes(self, a: int) -> list[int]:

@@ -7,12 +7,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from corral.array_types import Floats, Integers
-from corral.conformal.typicality import Estimates, Judgement
+from corral.array_types import Bools, Floats, Integers
+from corral.conformal.typicality import Estimates, Judgement, Shares
 from corral.evidence.explainers import explainer_of
 from corral.evidence.log_odds import RowEvidence, class_evidence, explanation_coalitions, row_evidence
 from corral.evidence.novelty import median_parts, unlikeness
-from corral.evidence.support import Support, conditionals_and_support
+from corral.evidence.support import Support, conditionals_and_support, largest_shares, rests_on_few
 from corral.model import LocalModel
 from corral.parallel import Computation
 from corral.shapley import Coalitions
@@ -32,7 +32,7 @@ def explain_rows(
     rival: Integers,
     n_listed: int,
     computation: Computation,
-) -> tuple[Floats | None, RowEvidence, Floats, Support, Floats]:
+) -> tuple[Floats | None, RowEvidence, Floats, Support, Bools, Floats]:
     """Explain samples (n_samples, n_features) whose densities have been evaluated.
 
     `label` and `rival` (n_samples,) are numbers of classes; `n_listed` of the supporting rows are listed.
@@ -43,6 +43,7 @@ def explain_rows(
     evidence : of the variables, for the label and against the rival.
     conditional : (n_samples, n_features) the same for each variable when all others are known.
     support : training rows behind the labels.
+    on_few : (n_samples,) whether labels rest on one row or group, which is unusual for the table.
     unlikeness : (n_samples, n_features) what makes samples unlike the class nearest to them.
     """
     explainer, kept = explainer_of(model, X, computation, estimates), _kept_evidence(model)
@@ -56,11 +57,14 @@ def explain_rows(
         if a not in kept.medians:
             kept.medians[a] = median_parts(model, a, coalitions, computation)
         medians[nearest == a] = kept.medians[a]
-    conditional, support = conditionals_and_support(explainer, label, rival, n_listed)
+    importance = np.abs(evidence.evidence)
+    conditional, support = conditionals_and_support(explainer, label, rival, importance, n_listed)
+    if kept.largest_shares is None:
+        kept.largest_shares = largest_shares(model, computation)
     h, pair = explainer.estimates.bandwidths, np.stack([label, rival], axis=1)[:, :, np.newaxis]
     bandwidths = None if h is None else np.take_along_axis(h, pair, axis=1)
     unlike = unlikeness(model, X, evidence.likeness, medians, judgement)
-    return bandwidths, evidence, conditional, support, unlike
+    return bandwidths, evidence, conditional, support, rests_on_few(support, kept.largest_shares), unlike
 
 
 def evidence_of_classes(model: LocalModel, computation: Computation) -> Floats:
@@ -77,6 +81,7 @@ class _ModelEvidence:
 
     class_evidence: Floats | None = None  # (n_classes, n_features)
     coalitions: Coalitions | None = None  # sets of variables of explanations, if they are not too large
+    largest_shares: Shares | None = None  # of single rows or groups at training rows
     # by class (n_features,) medians of contributions to the likenesses of its rows
     medians: dict[int, Floats] = field(default_factory=dict)
 

@@ -8,16 +8,34 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corral.array_types import Floats, Integers
+from corral.array_types import Bools, Floats, Integers
+from corral.conformal.typicality import Shares, rounded
+from corral.data.dataset import LabelledRows
 from corral.data.subsample import evenly_spaced
 from corral.data.tiles import TINY
 from corral.data.weights import sums_by_unit
-from corral.evidence.explainers import BLOCK, Explainer
+from corral.evidence.explainers import BLOCK, Explainer, explainer_of
 from corral.model import LocalModel
 from corral.parallel import Computation, on_threads
 
 # Rows of a class among which typical ones are looked for.
 _MOST_ROWS = 1000
+
+# A label rests on few rows if one of them, or one group, has more than half of its density, and more than at
+# 95 in 100 training rows, each left out. So many of these are enough for such a quantile.
+_MORE_THAN_HALF = 0.5
+_UNUSUAL = 0.05
+_MOST_LEFT_OUT = 400
+
+# Shares over weights that differ by less than this are equal but for rounding.
+_ROUNDING = 1e-9
+
+# Smaller shares are 0: rows that have them are ranked by distance.
+_LEAST_SHARE = 1e-100
+
+# Mean square of the difference of two rows in a variable whose standard deviation is 1: a missing value is as
+# far away as a row at random, and so is another category.
+_FAR = 2.0
 
 
 class Support(NamedTuple):
@@ -31,37 +49,48 @@ class Support(NamedTuple):
     # (n_samples,) 1 over the sum of squares: so many rows of equal shares carry as much
     effective_rows: Floats
     group_share: Floats  # (n_samples,) the largest share that the rows of one group have together
+    # (n_samples,) whether all rows are listed, or the first has a larger share than rows that are not, and
+    # than its weight alone gives it; if not, the rows that are listed are the nearest ones
+    stands_out: Bools
+    n_tied: Integers  # (n_samples,) how many rows have the share of the first, and are as near as it
 
 
 def conditionals_and_support(
-    explainer: Explainer, label: Integers, rival: Integers, n_listed: int
+    explainer: Explainer, label: Integers, rival: Integers, importance: Floats, n_listed: int
 ) -> tuple[Floats, Support]:
     """Log p(x_j | others) (n_samples, n_features) in labels less that in rivals, and the support of labels.
 
     `label` and `rival` (n_samples,) are numbers of classes; `n_listed` of the supporting rows are listed.
+    Where shares are equal, the nearest rows come first, by distances in which variables have an `importance`
+    (n_samples, n_features).
     """
     n, model = label.size, explainer.model
     by_class = model.data.members()
     listed = (n, min(n_listed, max(rows.size for rows in by_class)))
     conditional = np.empty(explainer.X.shape)
     support = Support(
-        np.full(listed, -1), np.zeros(listed), np.zeros(listed, dtype=np.int64), np.zeros(n), np.zeros(n)
+        np.full(listed, -1),
+        np.zeros(listed),
+        np.zeros(listed, dtype=np.int64),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(n, dtype=np.bool_),
+        np.ones(n, dtype=np.int64),
     )
 
     def look_at_label(samples: Integers) -> None:
         a = int(label[samples[0]])
         conditional[samples], shares = explainer.conditional(samples, a)
-        strongest = np.argsort(-shares, axis=1, kind="stable")[:, : listed[1]]
+        strongest, support.stands_out[samples], support.n_tied[samples] = _strongest(
+            shares, model.data.take(by_class[a]), explainer.X[samples], importance[samples], listed[1]
+        )
         places = (samples, slice(strongest.shape[1]))
         support.rows[places] = model.data.numbers[by_class[a]][strongest]
         support.shares[places] = np.take_along_axis(shares, strongest, axis=1)
         support.stands_for[places] = model.rows_behind(a)[strongest]
         squares = np.vecdot(shares, shares)
         support.effective_rows[samples] = np.where(squares > 0.0, 1.0 / np.maximum(squares, TINY), 0.0)
-        if by_class[a].size:
-            groups = model.data.units[by_class[a]]
-            sums = sums_by_unit(shares, groups) if model.data.grouped else shares
-            support.group_share[samples] = sums.max(axis=1)
+        support.group_share[samples] = _largest_shares(model.data.take(by_class[a]), shares)
 
     def look_at_rival(samples: Integers) -> None:
         conditional[samples] -= explainer.conditional(samples, int(rival[samples[0]]))[0]
@@ -70,6 +99,87 @@ def conditionals_and_support(
         tasks = (partial(look, samples) for samples in _blocks_of_equals(codes))
         list(on_threads(tasks, explainer.computation.n_jobs))
     return conditional, support
+
+
+def _largest_shares(rows: LabelledRows, shares: Floats) -> Floats:
+    """The largest share (n_samples,) of one of the rows of a class, or of those of one group together."""
+    if not len(rows.X):
+        return np.zeros(len(shares))
+    largest: Floats = (sums_by_unit(shares, rows.units) if rows.grouped else shares).max(axis=1)
+    return largest
+
+
+def _strongest(
+    shares: Floats, rows: LabelledRows, X: Floats, importance: Floats, n_listed: int
+) -> tuple[Integers, Bools, Integers]:
+    """Positions (n_samples, n_listed) of the strongest rows of a class, whether they stand out, and ties.
+
+    By their shares (n_samples, n_rows), and where these are equal by their distances from the samples X. If
+    shares are those of the weights, they say nothing, and distances decide.
+    """
+    n_tied = np.ones(len(X), dtype=np.int64)
+    if not len(rows.X):
+        return np.empty((len(X), 0), dtype=np.int64), n_tied < 1, n_tied
+    by_weight = np.ptp(shares / (rows.all_weights / rows.all_weights.sum()), axis=1) < _ROUNDING
+    shares = rounded(shares, _LEAST_SHARE)
+    keys = np.where(by_weight[:, np.newaxis], 0.0, -shares)
+    order = np.argsort(keys, axis=1, kind="stable")
+    first = np.take_along_axis(keys, order[:, : n_listed + 1], axis=1)
+    for i in np.flatnonzero((np.diff(first, axis=1) == 0.0).any(axis=1)).tolist():
+        apart = rounded(distances(X[i], rows, importance[i]))
+        order[i] = np.lexsort((-shares[i], apart, keys[i]))
+        nearest = order[i, 0]
+        n_tied[i] = np.count_nonzero((keys[i] == keys[i, nearest]) & (apart == apart[nearest]))
+    lists_all = len(rows.X) <= n_listed
+    return order[:, :n_listed], (first[:, 0] < first[:, -1]) | lists_all, n_tied
+
+
+def distances(x: Floats, rows: LabelledRows, importance: Floats) -> Floats:
+    """Mean squares (n_rows,) of the differences of rows from a sample, by the importance of variables.
+
+    They are relative to the variances of the rows. The sample's missing values have no part.
+    """
+    present = ~np.isnan(x)
+    table = np.vstack([x[present], rows.X[:, present]])
+    table /= np.maximum(np.fmax.reduce(np.abs(table)), TINY)  # so that no square is too large
+    apart = table[1:] - table[0]
+    weights = importance[present] if importance[present].any() else np.ones(apart.shape[1])
+    is_number = rows.level_counts[present] == 0
+    squares = np.where(
+        is_number, apart**2 / np.maximum(np.nanvar(table, axis=0), TINY), _FAR * (apart != 0.0)
+    )
+    mean: Floats = np.where(np.isnan(apart), _FAR, squares) @ (weights / weights.sum())
+    return mean
+
+
+def rests_on_few(support: Support, largest: Shares) -> Bools:
+    """Whether labels (n_samples,) rest on one row or group, compared with `largest` shares of others."""
+    pvalues = largest.pvalues(-support.group_share)
+    is_row = support.stands_for[:, 0] <= 1  # and no mean of several rows
+    return (support.group_share > _MORE_THAN_HALF) & (pvalues <= _UNUSUAL) & is_row
+
+
+def largest_shares(model: LocalModel, computation: Computation) -> Shares:
+    """Largest shares, times -1, of single rows or groups at training rows, each left out with its group.
+
+    They are 1 where nothing else has a share. A class with two groups has but one when the other is left out.
+    """
+    by_class = model.data.members()
+    n_each = max(1, _MOST_LEFT_OUT // len(by_class))
+    values, weights = [np.empty(0)], [np.empty(0)]
+    for a, rows in enumerate(by_class):
+        if not rows.size:
+            continue
+        examples = model.examples(a)
+        examples = examples.take(evenly_spaced(len(examples.X), n_each))
+        explainer = explainer_of(model, examples.X, computation, examples=examples)
+        units = np.where(examples.left_out >= 0, model.data.units[examples.left_out], -1)
+        own = model.data.units[rows] == units[:, np.newaxis]
+        _, shares = explainer.conditional(np.arange(len(own)), a, own)
+        largest = _largest_shares(model.data.take(rows), shares)
+        values.append(np.where(largest > 0.0, largest, 1.0))
+        weights.append(np.full(len(own), model.data.counts[a] / len(own)))
+    return Shares.of(-np.concatenate(values), np.concatenate(weights))
 
 
 def _blocks_of_equals(codes: Integers) -> Iterator[Integers]:

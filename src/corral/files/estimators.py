@@ -137,8 +137,8 @@ def _flat(settings: Any) -> dict[str, Any]:
 # Names
 
 
-def _names(name: str, names: Any, n: int) -> NDArray[Any]:
-    if not isinstance(names, list) or len(names) != n or not all(isinstance(each, str) for each in names):
+def _names(name: str, names: Any, n: int, kinds: tuple[type, ...] = (str,)) -> NDArray[Any]:
+    if not isinstance(names, list) or len(names) != n or not all(type(each) in kinds for each in names):
         raise ValueError(f"{name} is not a list of {n} names")
     return np.array(names, dtype=object)
 
@@ -157,7 +157,7 @@ def _pack_row_names(estimator: Any) -> dict[str, Any] | None:
 def _set_row_names(estimator: Any, column: Any, names: Any) -> None:
     """Restore names of rows, a list of those that a file has kept."""
     model = estimator.model_
-    all_names = _names("row_names", names, len(model.training.X))
+    all_names = _names("row_names", names, len(model.training.X), (str, int))
     if not isinstance(column, str | None):
         raise ValueError("row_names has a column that is no text")
     if model.kept_rows is not None:  # then rows are in another order, even if all are kept

@@ -45,6 +45,12 @@ class Writer:
                 encoded = self._encode_array(array, where)
             case dict() as table if all(isinstance(key, str) and not key.startswith("!") for key in table):
                 encoded = {key: self.encode(item, f"{where}/{key}") for key, item in table.items()}
+            case dict() as table:
+                pairs = [*table.keys()], [*table.values()]
+                encoded = {
+                    "!keys": self._encode_items(pairs[0], where),
+                    "items": self._encode_items(pairs[1], where),
+                }
             case list() | frozenset() as items:
                 encoded = self._encode_items(items, where)
             case tuple() as items if field_names(type(items)) is None:
@@ -125,6 +131,8 @@ def _decode_tagged(value: dict[str, Any], arrays: Arrays) -> Any:
             return arrays[name]
         case {"!float": ("inf" | "-inf" | "nan") as text}:
             return float(text)
+        case {"!keys": list() as keys, "items": list() as items}:
+            return dict(zip(decode(keys, arrays), decode(items, arrays), strict=True))
         case {"!tuple": list() as items}:
             return tuple(decode(item, arrays) for item in items)
         case {"!texts": list() as items, "positions": str() as name} if {*map(type, items)} <= {str}:

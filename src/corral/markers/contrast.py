@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from corral.array_types import Bools, Floats, Integers, check_array
@@ -23,8 +22,8 @@ from corral.data.dataset import LabelledRows
 from corral.data.weights import weights_or_ones
 from corral.markers.background import compare_pairs, find_background
 from corral.markers.group_effects import pvalues_with_groups
-from corral.markers.rank_tests import effects_between, log_pvalues, shares_of_sum, size_of_difference
-from corral.markers.value_counts import ValueCounts, category_counts, count_values
+from corral.markers.rank_tests import effects_between, log_pvalues, size_of_difference
+from corral.markers.value_counts import ValueCounts, count_values
 
 # Conventionally, a Cliff's delta below 0.147 is negligible (Romano et al., 2006).
 MIN_EFFECT = 0.15
@@ -35,69 +34,34 @@ LEVEL = 0.01
 # with it either: samples that it keeps from being separate have slopes without end.
 _NEGLIGIBLE_SHARE = 1e-12
 
-# In a variable with at most so many values, a single value may describe a class better than a direction.
-FEW_VALUES = 10
-
 # Categories that are compared one by one, the most frequent ones.
 _MAX_FLAGS = 50
-
-# Quantiles that are shown beside a direction: quartiles and median.
-_SHOWN_QUANTILES = (0.25, 0.5, 0.75)
-
-_DIRECTIONS = ("", "high", "low", "narrow", "shape", "wide")
 
 
 @dataclass(frozen=True, eq=False)
 class Contrast:
     """How each class differs from its background in each variable.
 
-    Arrays have the shape (n_classes, n_features) unless another one is given. Where nothing can be said, as
-    of a class of one or two rows or of a constant column, p-values are 1, effects are 0 and the direction is
-    empty.
+    Arrays have the shape (n_classes, n_features) unless another one is given. Where classes are not
+    comparable, as with one or two rows or in a constant column, p-values are 1 and effects are 0.
     """
 
     markers: Bools  # which variables mark the class: significant at the level and not negligible
     pvalue: Floats  # p-values, adjusted for the number of variables of the class
     statistic: Floats  # the same before adjustment as normal quantiles, with the sign of the effect
-    # from -1 to 1, the size of what `direction` says: Cliff's delta, P(class > background) - P(class <
-    # background); its counterpart for spread, negative where the class is narrow; or the size of another
-    # difference
+    # Cliff's delta against the background, P(class > background) - P(class < background), from -1 to 1
     effect: Floats
-    # "high", "low", "narrow" (also of a class that lies between the others), "wide", "shape" (such as two
-    # modes) or "": the word of the largest effect that medians and quartiles do not contradict
-    direction: NDArray[np.str_]
+    comparable: Bools  # whether there are rows to compare, and they differ at all
     background: Bools  # whether the class belongs to the background of the variable; nowhere if it has none
-    # typical, background_typical: medians of the class and of the rows that it is compared with
-    typical: Floats
-    background_typical: Floats
-    # quartiles, background_quartiles: (2, n_classes, n_features) lower and upper quartiles, likewise
-    quartiles: Floats
-    background_quartiles: Floats
-    # the value whose share in the class exceeds that in the background by most; it says more than a direction
-    # where there are few values
+    # of categories, the number of the one that differs most significantly; NaN for measurements
     value: Floats
-    # share, background_share: these two shares
-    share: Floats
-    background_share: Floats
     n_values: Integers  # (n_features,) number of distinct values
 
     def validate(self) -> None:
         """Refuse arrays of other shapes, and numbers that are not finite; a class without rows has NaN."""
-        shapes = {
-            "quartiles": (2, *self.markers.shape),
-            "background_quartiles": (2, *self.markers.shape),
-            "n_values": self.markers.shape[1:],
-        }
+        shapes = {"n_values": self.markers.shape[1:]}
         for name, array in ((field.name, getattr(self, field.name)) for field in fields(self)):
-            if name != "direction":
-                check_array(name, array, shapes.get(name, self.markers.shape), nan=True)
-        if self.direction.shape != self.markers.shape or not np.isin(self.direction, _DIRECTIONS).all():
-            raise ValueError("direction holds something else than directions")
-
-    def shares_of_ones(self) -> Floats:
-        """(2, n_classes, n_features) shares of 1 in class and background, where values are flags."""
-        shares = np.stack([self.share, self.background_share])
-        return np.where(self.value == 1.0, shares, 1.0 - shares)
+            check_array(name, array, shapes.get(name, self.markers.shape), nan=True)
 
 
 def contrast(
@@ -114,8 +78,7 @@ def contrast(
     """Find the variables that describe each class.
 
     Each category counts as a flag, and a variable is described by its strongest one: the category that the
-    class has most significantly more often or, if there is none, less often. Its number is the `value`, and
-    `typical` is the most frequent category.
+    class has most significantly more often or, if there is none, less often. Its number is the `value`.
 
     Parameters
     ----------
@@ -145,13 +108,7 @@ def contrast(
         by_column = contrast(
             columns, codes, n_classes, weights=weights, groups=groups, level=level, min_effect=min_effect
         )
-        strongest = _strongest_columns(by_column, variable, category, levels)
-        for j in np.flatnonzero(levels):
-            counts = category_counts(X[:, j], codes, weights, n_classes, int(levels[j]))
-            others = counts.sum(axis=0) - counts
-            for typical, n in ((strongest.typical, counts), (strongest.background_typical, others)):
-                typical[:, j] = np.where(n.sum(axis=1) > 0, n.argmax(axis=1), np.nan)
-        return strongest
+        return _strongest_columns(by_column, variable, category, levels)
     # Only ratios of weights in a class count, and squares of very small or large ones do not exist.
     largest = np.zeros(n_classes)
     np.maximum.at(largest, codes, weights)
@@ -205,11 +162,8 @@ def _strongest_columns(
     picked = Contrast(
         **{name: array[..., classes, strongest] for name, array in arrays.items()}, n_values=n_values
     )
-    share, background_share = np.where(
-        is_category, picked.shares_of_ones(), [picked.share, picked.background_share]
-    )
-    value = np.where(is_category, category[strongest], picked.value)
-    return replace(picked, markers=markers, value=value, share=share, background_share=background_share)
+    value = np.where(is_category, category[strongest], np.nan)
+    return replace(picked, markers=markers, value=value)
 
 
 def _compare(table: ValueCounts, level: float, min_effect: float) -> Contrast:
@@ -229,27 +183,16 @@ def _compare(table: ValueCounts, level: float, min_effect: float) -> Contrast:
     log_p = np.where(has_background, against_background, _differs_from_half(log_p_of_pairs, table.active))
     location, effects = effects_between(own, other)
     size = size_of_difference(own, other, effects)
-    own_quantiles, other_quantiles = (
-        np.stack([_quantiles(counts, table.values, q) for q in _SHOWN_QUANTILES]) for counts in (own, other)
-    )
-    direction, effect = _direction(location, effects, own_quantiles, other_quantiles, min_effect)
-    defined = table.active & others.any(axis=2) & (size > 1e-12)
-    quantile = special.ndtri_exp(np.where(defined, log_p, 0.0) - np.log(2.0))
-    value, share, background_share = _most_typical_value(own, other, table.values)
+    comparable = table.active & others.any(axis=2) & (size > 1e-12)
+    quantile = special.ndtri_exp(np.where(comparable, log_p, 0.0) - np.log(2.0))
     return Contrast(
-        markers=(defined & (size >= min_effect)).T,
-        pvalue=np.where(defined, np.exp(log_p), 1.0).T,
-        statistic=np.where(effect < 0, quantile, -quantile).T,
-        effect=np.where(defined, effect, 0.0).T,
-        direction=np.where(defined, direction, "").T,
+        markers=(comparable & (size >= min_effect)).T,
+        pvalue=np.where(comparable, np.exp(log_p), 1.0).T,
+        statistic=np.where(location < 0, quantile, -quantile).T,
+        effect=np.where(comparable, location, 0.0).T,
+        comparable=comparable.T,
         background=background.T,
-        typical=own_quantiles[1].T,
-        background_typical=other_quantiles[1].T,
-        quartiles=own_quantiles[::2].swapaxes(1, 2),
-        background_quartiles=other_quantiles[::2].swapaxes(1, 2),
-        value=value.T,
-        share=share.T,
-        background_share=background_share.T,
+        value=np.full(comparable.T.shape, np.nan),
         n_values=table.n_values,
     )
 
@@ -262,49 +205,6 @@ def _differs_from_half(log_p: Floats, active: Bools) -> Floats:
     ordered = np.sort(np.where(is_other, log_p, 0.0), axis=2)
     smallest = np.take_along_axis(ordered, (least - 1)[:, np.newaxis, np.newaxis], axis=2)[:, :, 0]
     return np.asarray(np.minimum(smallest + np.log(np.maximum(n_active - least, 1))[:, np.newaxis], 0.0))
-
-
-def _direction(
-    location: Floats, effects: Floats, own: Floats, other: Floats, min_effect: float
-) -> tuple[NDArray[np.str_], Floats]:
-    """Name the largest effect that the numbers do not contradict, and return its strength.
-
-    `own` and `other` (3, n_variables, n_classes) are lower quartile, median and upper quartile of class and
-    background. A shift fits if the median lies where it says or, if medians are equal, no quartile disagrees;
-    a width if quartiles are as it says, or the same. Where they contradict the largest effect, another word
-    may fit whose effect is at least `min_effect`; "shape" always fits. Location is preferred among equals.
-    """
-    sizes = np.stack([np.abs(effects[0]), np.abs(effects[1]), np.abs(effects[2:]).max(axis=0)])
-    largest, spread = sizes.max(axis=0), np.clip(effects[1], -1.0, 1.0)
-    shifts = np.where(location < 0, other - own, own - other)
-    wider = (own[2] - own[0]) - (other[2] - other[0])
-    is_shifted = (shifts[1] > 0.0) | ((shifts[1] == 0.0) & (shifts[::2] >= 0.0).all(axis=0))
-    is_as_wide = np.where(spread < 0, wider < 0.0, wider > 0.0) | (own[::2] == other[::2]).all(axis=0)
-    fits = np.stack([is_shifted, is_as_wide, np.ones(spread.shape, dtype=bool)])
-    fits[:2] &= (sizes[:2] >= min_effect) | (sizes[:2] == largest)
-    choice = np.where(fits, sizes, -1.0).argmax(axis=0)
-    words = [np.where(location < 0, "low", "high"), np.where(spread < 0, "narrow", "wide"), np.array("shape")]
-    return np.choose(choice, words), np.choose(choice, [location, spread, np.minimum(largest, 1.0)])
-
-
-def _quantiles(counts: Floats, values: Floats, q: float) -> Floats:
-    """Quantiles (n_variables, n_classes) of counted values, NaN where there are none.
-
-    The mean of two neighbouring values where exactly a share q of the rows lies below both.
-    """
-    total = counts.sum(axis=2, keepdims=True)
-    shares = counts.cumsum(axis=2) / np.where(total > 0, total, 1.0)
-    bounds = (shares >= q - 1e-9).argmax(axis=2), (shares > q + 1e-9).argmax(axis=2)
-    lower, upper = (np.take_along_axis(values, bound, axis=1) for bound in bounds)
-    return np.where(total[:, :, 0] > 0, 0.5 * lower + 0.5 * upper, np.nan)
-
-
-def _most_typical_value(own: Floats, other: Floats, values: Floats) -> tuple[Floats, Floats, Floats]:
-    """The value whose share in the class exceeds that elsewhere by most, and both shares."""
-    shares = np.stack([shares_of_sum(own), shares_of_sum(other)])
-    best = (shares[0] - shares[1]).argmax(axis=2)
-    share, elsewhere = np.take_along_axis(shares, best[np.newaxis, :, :, np.newaxis], axis=3)[..., 0]
-    return np.take_along_axis(values, best, axis=1), share, elsewhere
 
 
 def learn_contrast(data: LabelledRows, min_effect: float) -> Contrast:

@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from corral.array_types import Floats, Integers
 from corral.estimators.corral_classifier import CorralClassifier
 from corral.estimators.html import html_lines, html_table
-from corral.estimators.validation import check_number, import_pandas, is_empirical
+from corral.estimators.priors import are_empirical
+from corral.estimators.validation import check_number, import_pandas
 from corral.parallel import Computation
 from corral.planning.bound import in_rows
 from corral.planning.pool_losses import Curve, learn_curve
@@ -79,7 +80,7 @@ class LearningCurve:
     >>> from corral import estimate_sample_sizes
     >>> from corral.datasets import make_shifted_groups
     >>> X, y = make_shifted_groups(20, groups=(1, 2), random_state=0)
-    >>> curve = estimate_sample_sizes(X, y, method="curve", goal=0.8, random_state=0)
+    >>> curve = estimate_sample_sizes(X, y, goal=0.8, random_state=0)
     >>> now, more = curve.accuracy(40), curve.accuracy(160)
     >>> now.value < more.value < more.high
     True
@@ -138,7 +139,7 @@ class LearningCurve:
             model.prior,
             check_random_state(random_state),
             Computation(estimator.n_jobs, estimator.verbose),
-            empirical=is_empirical(estimator.priors),
+            empirical=are_empirical(estimator),
         )
         sizes = np.bincount(rows.codes, minlength=model.labels.size)
         return cls(model.labels, sizes, goal, curve)
@@ -206,38 +207,37 @@ class LearningCurve:
         -------
         heads : list of str
         lines : list of list of str
-            Accuracy, log loss and recalls: measured by leave-one-out, and by the curve with the rows there
-            are and with more, with 90 % intervals.
+            Accuracy, log loss and recalls by the curve, with the rows there are and with more, with 90 %
+            intervals. What was measured is in `history`.
         """
         sizes = [times * self.n_rows for times in (1, *TIMES, math.inf)]
-        measured = self.measured
-        scores: list[tuple[str, float, Callable[[float], Estimate]]] = [
-            ("accuracy", measured.accuracies[0], self.accuracy),
-            ("log loss", measured.mean_log_losses[0], self.log_loss),
-        ]
-        for label, recall in zip(self.classes.tolist(), measured.recalls[0], strict=True):
+        scores: dict[str, Callable[[float], Estimate]] = {
+            "accuracy": self.accuracy,
+            "log loss": self.log_loss,
+        }
+        for label in self.classes.tolist():
             if label in self._laws:
-                scores.append((f"recall of {label}", recall, partial(self.recall, label)))
-        heads = ["", f"measured with {in_rows(measured.n_rows)} rows", *(f"{in_rows(n)} rows" for n in sizes)]
-        lines = [
-            [name, f"{known:.3f}", *(str(estimate(n)) for n in sizes)] for name, known, estimate in scores
-        ]
-        return heads, lines
+                scores[f"recall of {label}"] = partial(self.recall, label)
+        heads = ["", *(f"{in_rows(n)} rows" for n in sizes)]
+        return heads, [[name, *(str(estimate(n)) for n in sizes)] for name, estimate in scores.items()]
 
     def __repr__(self) -> str:
         heads, lines = self.table()
+        n_measured = self.measured.n_rows
+        rows = f" of a subsample of {in_rows(n_measured)}" if n_measured < self.n_rows else ""
         said = [
-            f"LearningCurve: accuracy {self.measured.accuracies[0]:.3f} by leave-one-out with "
-            f"{in_rows(self.measured.n_rows)} rows; what follows is extrapolated, with {LEVEL:.0%} intervals"
+            f"LearningCurve: accuracy {self.accuracy(self.n_rows)} with the {in_rows(self.n_rows)} rows "
+            f"there are, estimated by leave-one-out{rows}; more rows are extrapolated, with {LEVEL:.0%} "
+            "intervals"
         ]
-        for name, _, *estimates in lines:
-            by_size = zip(estimates, heads[2:], strict=True)
+        for name, *estimates in lines:
+            by_size = zip(estimates, heads[1:], strict=True)
             said.append(f"  {name}: " + ", ".join(f"{each} with {rows}" for each, rows in by_size))
         return "\n".join([*said, *(f"  {sentence}" for sentence in self.needs_in_words())])
 
     def _repr_html_(self) -> str:
         """Show in notebooks what more rows would bring, as a table, and what the goal takes."""
-        said = f"What is not measured is extrapolated, with {LEVEL:.0%} intervals."
+        said = f"Estimated by leave-one-out, and extrapolated to more rows, with {LEVEL:.0%} intervals."
         return html_table(*self.table()) + html_lines([said, *self.needs_in_words()])
 
     def needs_in_words(self) -> list[str]:
@@ -257,7 +257,7 @@ class LearningCurve:
 
     def _need_in_words(self, need: Needed) -> str:
         if need.rows.value <= self.n_rows:
-            return "the rows there are probably suffice"
+            return "the current rows are probably enough"
         if math.isinf(need.rows.value):
             chance = f"the chance that some number does is {need.probability:.0%}"
             return f"probably no number of rows will do; {chance}"

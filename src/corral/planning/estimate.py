@@ -21,7 +21,7 @@ def estimate_sample_sizes(
     X: ArrayLike | Draw,
     y: ArrayLike,
     *,
-    method: Literal["bound"] = ...,
+    method: Literal["bound"],
     tolerance: float,
     initial_size: int,
     test_size: int,
@@ -39,7 +39,7 @@ def estimate_sample_sizes(
     X: ArrayLike,
     y: ArrayLike,
     *,
-    method: Literal["curve"],
+    method: Literal["curve"] = ...,
     goal: float | None = ...,
     groups: ArrayLike | None = ...,
     estimator: CorralClassifier | None = ...,
@@ -51,7 +51,7 @@ def estimate_sample_sizes(
     X: ArrayLike | Draw,
     y: ArrayLike,
     *,
-    method: Literal["bound", "curve"] = "bound",
+    method: Literal["curve", "bound"] = "curve",
     goal: float | None = None,
     groups: ArrayLike | None = None,
     tolerance: float | None = None,
@@ -83,8 +83,8 @@ def estimate_sample_sizes(
         say that the class has no more.
     y : array-like of shape (n_samples,)
         Classes of the rows; with a callable, the classes to draw.
-    method : {"bound", "curve"}, default="bound"
-        Which question is answered. Take "curve" unless it is the paper's rule that you want to bound.
+    method : {"curve", "bound"}, default="curve"
+        Which question is answered. Take "bound" only to bound the paper's rule.
     goal : float, default=None
         For the curve: wanted accuracy, and recall of each class, between 0 and 1.
     groups : array-like of shape (n_samples,), default=None
@@ -137,7 +137,10 @@ def estimate_sample_sizes(
     >>> from corral import estimate_sample_sizes
     >>> from corral.datasets import make_shifted_groups
     >>> X, y = make_shifted_groups(200, groups=(1, 2), random_state=0)
-    >>> estimate_sample_sizes(X, y, tolerance=0.6, initial_size=30, test_size=50, step=60, random_state=0)
+    >>> estimate_sample_sizes(X, y, goal=0.8, random_state=0)
+    LearningCurve: accuracy 0.83... by leave-one-out with 400 rows; ...
+    >>> bound = {"method": "bound", "initial_size": 30, "test_size": 50, "step": 60, "random_state": 0}
+    >>> estimate_sample_sizes(X, y, tolerance=0.6, **bound)
     SampleSizes: converged, the tolerance is reached
       epsilon 0.5861 <= 0.6 with 180 rows after 3 steps; accuracy 0.820
       class 1: 92 rows, 2 relevant variables
@@ -149,13 +152,11 @@ def estimate_sample_sizes(
     >>> random = np.random.RandomState(0)
     >>> def draw(label, n):
     ...     return make_shifted_groups(n, groups=(label,), random_state=random)
-    >>> result = estimate_sample_sizes(
-    ...     draw, [1, 2], tolerance=0.5, initial_size=50, test_size=50, step=100, random_state=0
-    ... )
+    >>> result = estimate_sample_sizes(draw, [1, 2], tolerance=0.6, **bound)
     >>> result.converged
     True
     """
-    check_choice("method", method, ("bound", "curve"))
+    check_choice("method", method, ("curve", "bound"))
     needed = {"tolerance": tolerance, "initial_size": initial_size, "test_size": test_size, "step": step}
     optional = {"allocation": allocation, "empty": empty, "max_steps": max_steps}
     given: dict[str, Any] = {name: value for name, value in (needed | optional).items() if value is not None}
@@ -171,7 +172,7 @@ def estimate_sample_sizes(
     if given:
         raise ValueError(f"{next(iter(given))} belongs to method='bound', got method='curve'.")
     if callable(X):
-        raise ValueError("method='curve' needs a table of rows, got a callable.")
+        raise ValueError("method='curve' needs a table of rows, got a callable, which method='bound' takes.")
     if estimator is None:
         estimator = CorralClassifier()
     if not isinstance(estimator, CorralClassifier):

@@ -92,6 +92,7 @@ class Refinement:
         self.rows = rows.scaled[scale]
         self.points = self.rows[points]
         self.starts = np.searchsorted(rows.data.codes, np.arange(prior.size + 1))
+        self._counts = np.diff(self.starts)
         variables, categories = transforms[0].variables, transforms[0].categories
         x, c = self.points[:, variables], self.rows[:, variables]
         self._has, given = ~np.isnan(c), ~np.isnan(x)
@@ -99,11 +100,14 @@ class Refinement:
         # Relative to the means of the values that are there products keep their digits.
         center = weights @ np.nan_to_num(c) / np.maximum(weights @ self._has, 1e-300)
         self._partly = ~(self._has.all(axis=0) & given.all(axis=0))
+        self._any_partly, self._fully = bool(self._partly.any()), (~self._partly).astype(np.float64)
         self._given = given.astype(np.float64)
         self._x, self._c = np.nan_to_num(x - center), np.nan_to_num(c - center)
-        self._half_squares = 0.5 * self._c**2
+        self._half_x, self._half_c = 0.5 * self._x**2, 0.5 * self._c**2
         partly = np.flatnonzero(self._partly)
-        self._factors = np.hstack([self._c, self._has[:, partly], self._half_squares[:, partly]])
+        self._factors = np.hstack([self._c, self._has[:, partly], self._half_c[:, partly]])
+        self._units, self._unit_of_point = rows.data.units, rows.data.units[points]
+        self._weights = weights
         self._x_categories = np.ascontiguousarray(self.points[:, categories.columns])
         self._c_categories = LevelsOfRows.of(self.rows, categories.columns)
         self._n_categories = categories.sizes
@@ -147,38 +151,40 @@ class Refinement:
 
     def weigh(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """Shares of rows in the densities of their classes, log densities, and sums of shares by class."""
-        data, partly = self.plan.data, self._partly
+        partly = self._partly
         theta, of_categories = self.split(theta)
         squared, log_norm = np.exp(2.0 * theta), kernels.LOG_ROOT - theta
-        halves, product = 0.5 * squared * self._x**2, squared * self._x
-        if partly.any():
+        product = squared * self._x
+        if self._any_partly:
+            halves = squared * self._half_x
             of_partly = -(halves + log_norm * self._given)[:, partly], -(squared * self._given)[:, partly]
             product = np.hstack([product, *of_partly])
         product = product @ self._factors.T
         if self._of_missing is not None:
             product -= self._of_missing
-        kappa = np.exp(2.0 * of_categories)
-        log_n = np.log1p((self._n_categories - 1.0) * np.exp(-0.5 * kappa))
-        if kappa.size:
-            by_category = np.repeat([-log_n, -log_n - 0.5 * kappa, 0.0 * kappa], self._n_categories, axis=1)
-            offsets = self.transforms[0].categories.offsets
-            kernels.add_level_exponents(
-                by_category, offsets, self._x_categories, *self._c_categories, product
-            )
+        if of_categories.size:
+            self._subtract_categories(np.exp(2.0 * of_categories), product)
         total = np.empty((len(product), self.starts.size - 1))
         log_mean = np.empty_like(total)
         kernels.kernel_weights(
             product,
-            (halves + log_norm) @ ~partly,
-            self._half_squares @ np.where(partly, 0.0, squared),
-            data.all_weights,
-            data.units[self.plan.points],
-            data.units,
+            self._half_x @ (squared * self._fully) + log_norm @ self._fully,
+            self._half_c @ (squared * self._fully),
+            self._weights,
+            self._unit_of_point,
+            self._units,
             self.starts,
             total,
             log_mean,
         )
         return product, log_mean, total
+
+    def _subtract_categories(self, kappa: Floats, product: Floats) -> None:
+        """Subtract the exponents of categories with such precisions from products (n_points, n_rows)."""
+        log_n = np.log1p((self._n_categories - 1.0) * np.exp(-0.5 * kappa))
+        by_category = np.repeat([-log_n, -log_n - 0.5 * kappa, 0.0 * kappa], self._n_categories, axis=1)
+        offsets = self.transforms[0].categories.offsets
+        kernels.add_level_exponents(by_category, offsets, self._x_categories, *self._c_categories, product)
 
     @cached_property
     def _of_missing(self) -> Floats | None:
@@ -206,8 +212,7 @@ class Refinement:
         by_log_power = power * float((excess * log_density).sum())
         # The derivative by the log density of a class is divided among its rows by their shares.
         factor = np.divide(-power * excess, total, out=np.zeros_like(total), where=total > 0.0)
-        for y in range(self.starts.size - 1):
-            shares[:, self.starts[y] : self.starts[y + 1]] *= factor[:, y, np.newaxis]
+        shares *= np.repeat(factor, self._counts, axis=1)
         gradient = self._gradient(shares, (factor * total).sum(axis=1), theta)
         numeric, of_categories = self.split(theta)
         mean = numeric.mean() if numeric.size else 0.0
@@ -220,20 +225,25 @@ class Refinement:
         """Derivatives of the loss by theta, from those by the exponents (n_points, n_rows) and their sums."""
         d, partly, x = self._partly.size, self._partly, self._x
         of_factors = shares @ self._factors
-        squares, pairs = -2.0 * np.vecdot(x.T, of_factors[:, :d].T), np.full(d, of_point.sum())
-        apart = of_point @ x**2 + 2.0 * (shares.sum(axis=0) @ self._half_squares)
-        squares += np.where(partly, 0.0, apart)
-        if partly.any():
+        apart = of_point @ self._half_x + shares.sum(axis=0) @ self._half_c
+        squares = 2.0 * (self._fully * apart - (x * of_factors[:, :d]).sum(axis=0))
+        pairs = np.full(d, of_point.sum())
+        if self._any_partly:
             of_has, of_squares = np.split(of_factors[:, d:], 2, axis=1)
-            squares[partly] += (x[:, partly] ** 2 * of_has).sum(axis=0)
+            squares[partly] += 2.0 * (self._half_x[:, partly] * of_has).sum(axis=0)
             squares[partly] += 2.0 * (self._given[:, partly] * of_squares).sum(axis=0)
             pairs[partly] = (self._given[:, partly] * of_has).sum(axis=0)
         theta, of_categories = self.split(theta)
-        kappa = np.exp(2.0 * of_categories)
+        by_theta: Floats = np.exp(2.0 * theta) * squares - pairs
+        if not of_categories.size:
+            return by_theta
+        return np.concatenate([by_theta, self._category_gradient(shares, of_point, of_categories)])
+
+    def _category_gradient(self, shares: Floats, of_point: Floats, theta: Floats) -> Floats:
+        """The same for the variables with categories."""
+        kappa = np.exp(2.0 * theta)
         others = (self._n_categories - 1.0) * np.exp(-0.5 * kappa)
         expected = others / (1.0 + others)
         apart, both = np.empty(kappa.size), np.empty(kappa.size)
-        if kappa.size:
-            kernels.level_shares(self._x_categories, *self._c_categories, shares, of_point, apart, both)
-        by_categories = kappa * (apart - expected * both)
-        return np.concatenate([np.exp(2.0 * theta) * squares - pairs, by_categories])
+        kernels.level_shares(self._x_categories, *self._c_categories, shares, of_point, apart, both)
+        return kappa * (apart - expected * both)

@@ -11,7 +11,6 @@ import numpy as np
 from corral import kernels
 from corral.array_types import Floats
 from corral.pool.fold_plan import FoldPlan
-from corral.posterior import log_posterior
 
 # Newton's steps change no weight by more than this factor (as a logarithm), and end when the loss does not.
 _LONGEST_STEP = 2.0
@@ -29,10 +28,9 @@ def fit_log_weights(
     where the fit starts by default. Returns the mean log loss with the prior, too.
     """
     strength = 1.0 / (deviation**2 * plan.count)
-    mean_loss = _loss_of_one if len(log_density) == 1 else _loss_of_several
 
     def objective(u: Floats) -> tuple[float, Floats, Floats]:
-        loss, gradient, curvature = mean_loss(log_density, plan, u)
+        loss, gradient, curvature = _mean_loss(log_density, plan, u)
         apart = u - center
         curvature.flat[:: u.size + 1] += strength
         return loss + 0.5 * strength * float(apart @ apart), gradient + strength * apart, curvature
@@ -68,25 +66,14 @@ def _solve(curvature: Floats, gradient: Floats) -> Floats:
     return step
 
 
-def _loss_of_one(log_density: Floats, plan: FoldPlan, u: Floats) -> tuple[float, Floats, Floats]:
-    """The same as `_loss_of_several` for one member, compiled: most of all fits are of one temperature."""
-    derivatives = np.empty(2)
-    work = np.empty(plan.log_prior.size)
-    loss = kernels.loss_by_log_power(
-        log_density[0], plan.codes, plan.weights, plan.log_prior, float(u[0]), work, derivatives
-    )
-    return loss, derivatives[:1], derivatives[1:].reshape(1, 1)
-
-
-def _loss_of_several(log_density: Floats, plan: FoldPlan, u: Floats) -> tuple[float, Floats, Floats]:
+def _mean_loss(log_density: Floats, plan: FoldPlan, u: Floats) -> tuple[float, Floats, Floats]:
     """Mean log loss, its gradient and a positive curvature by the logarithms of the weights."""
-    weights = np.exp(u)
-    log_proba = log_posterior(plan.log_prior + np.tensordot(weights, log_density, 1))
-    proba = np.exp(log_proba)
-    mean = np.vecdot(log_density, proba)
-    right = log_density[:, np.arange(plan.codes.size), plan.codes]
-    gradient: Floats = weights * ((mean - right) @ plan.weights)
-    # Roots first: far below the others, a log density may have no finite square.
-    centered = (log_density - mean[..., np.newaxis]) * np.sqrt(proba * plan.weights[:, np.newaxis])
-    flat = centered.reshape(weights.size, -1) * weights[:, np.newaxis]
-    return plan.log_loss(log_proba), gradient, flat @ flat.T + np.diag(np.maximum(gradient, 0.0))
+    gradient, centered = np.empty(u.size), np.empty(log_density.shape)
+    work = np.empty(plan.log_prior.size)
+    loss = kernels.pool_loss(
+        log_density, plan.codes, plan.weights, plan.log_prior, np.exp(u), work, gradient, centered
+    )
+    flat = centered.reshape(u.size, -1)
+    curvature: Floats = flat @ flat.T
+    curvature.flat[:: u.size + 1] += np.maximum(gradient, 0.0)
+    return loss, gradient, curvature

@@ -209,7 +209,7 @@ class Mixture(MemberDensity):
     @property
     def size(self) -> int:
         """Numbers that an estimate reads."""
-        return max(self._tiles.size if self.kernel_rows.complete else self.rows.size, 1)
+        return max(self.rows.size, 1)
 
     @property
     def used(self) -> Integers:
@@ -226,10 +226,10 @@ class Mixture(MemberDensity):
         """Log densities (n_samples,) of scaled samples, integrated over the values that they miss."""
         fast = self.kernel_rows.is_fast(scaled)
         if fast.all():
-            return self._fast_log_density(scaled)
+            return self._complete_log_density(scaled)
         log_density = np.empty(len(scaled))
         if fast.any():
-            log_density[fast] = self._fast_log_density(scaled[fast])
+            log_density[fast] = self._complete_log_density(scaled[fast])
         log_density[~fast] = self.kernel_rows.log_densities(scaled[~fast], *self._kernel)[0]
         return log_density
 
@@ -268,7 +268,18 @@ class Mixture(MemberDensity):
         coordinates = transform.coordinates(self.centers - transform.mean)
         return ClassRows.arrange(coordinates, weights)
 
-    def _fast_log_density(self, scaled: Floats) -> Floats:
+    def _complete_log_density(self, scaled: Floats) -> Floats:
+        """The same for complete samples and rows of numbers, by products where they keep digits."""
+        rows, transform = self.kernel_rows, self.transform
+        z = transform.coordinates(transform.centered(scaled))
+        far = rows.is_far(z, self.bandwidth, self.shrinkage)
+        log_density: Floats = rows.product_log_densities(z, *self._kernel)[0]
+        if far.any():
+            log_density[far] = self._far_log_density(scaled[far])
+        return log_density
+
+    def _far_log_density(self, scaled: Floats) -> Floats:
+        """The same from differences of coordinates, which lose no digits."""
         transform = self._kernel_transform
         n_used = transform.variables.size
         if not n_used:  # something may be known of the class

@@ -33,9 +33,12 @@ from corral.data.missing import patterns
 from corral.pool.categories import LevelsOfRows, level_exponents
 from corral.pool.transforms import ClassTransform, complete
 
-# Numbers in a block of exponents, and in one of products of complete rows.
+# Numbers in a block of exponents, and in one of products of complete rows, which should stay in the cache.
 _BLOCK = 60_000
-_BLOCK_OF_PRODUCTS = 2_000_000
+_BLOCK_OF_PRODUCTS = 100_000
+
+# Beyond this exponent at the mean of the class, a product of coordinates loses more than 1e-11 by rounding.
+_LARGEST_PRODUCT = 1e-11 * 2.0**53
 
 # A sample with this number belongs to no row.
 NO_UNIT = -1
@@ -67,18 +70,29 @@ class KernelRows:
     @cached_property
     def complete(self) -> bool:
         """Whether all variables that take part are numeric, and no row misses one."""
-        transform = self.transform
-        return not transform.categories.columns.size and not np.isnan(self.rows[:, transform.variables]).any()
+        return not self.transform.categories.columns.size and not np.isnan(self._centered_rows).any()
 
     def is_fast(self, x: Floats) -> Bools:
         """Which scaled samples (n_samples,) take the path for complete samples and rows of numbers."""
-        return np.asarray(self.complete & ~np.isnan(x[:, self.transform.variables]).any(axis=1))
+        if not self.complete:
+            return np.zeros(len(x), dtype=bool)
+        missing = np.isnan(x)
+        if not missing.any():  # the usual case, without a copy of the columns
+            return np.ones(len(x), dtype=bool)
+        return np.asarray(~missing[:, self.transform.variables].any(axis=1))
+
+    @cached_property
+    def _centered_rows(self) -> Floats:
+        """(n_rows, n_used) rows less the mean."""
+        return self.transform.centered(self.rows)
 
     @cached_property
     def _centered(self) -> Floats:
-        """(n_rows, n_used) rows less the mean, along a covariance with expectations of missing values."""
-        centered = self.transform.centered(self.rows)
-        return centered if self.transform.is_diagonal else complete(self.transform.precision, centered)
+        """The same, along a covariance with expectations of missing values."""
+        centered = self._centered_rows
+        if self.complete or self.transform.is_diagonal:
+            return centered
+        return complete(self.transform.precision, centered)
 
     @cached_property
     def _coordinates(self) -> Floats:
@@ -198,16 +212,17 @@ class KernelRows:
         """
         units = np.zeros(len(self.rows), dtype=np.int64) if units is None else units
         unit_of_x = np.full(len(x), NO_UNIT) if unit_of_x is None else unit_of_x
+        is_fast, kernel = self.is_fast(x), (bandwidths, shrinkages, units)
+        if is_fast.all():
+            z = self.transform.coordinates(self.transform.centered(x))
+            return self.product_log_densities(z, *kernel, unit_of_x)
         log_density = np.empty((bandwidths.size, len(x)))
-        is_fast = self.is_fast(x)
-        for samples, method, size in (
-            (np.flatnonzero(is_fast), self._fast_log_densities, _BLOCK_OF_PRODUCTS),
-            (np.flatnonzero(~is_fast), self._log_densities, _BLOCK),
-        ):
-            step = max(1, size // max(len(self.rows), 1))
-            for first in range(0, samples.size, step):
-                block = samples[first : first + step]
-                log_density[:, block] = method(x[block], bandwidths, shrinkages, units, unit_of_x[block])
+        if is_fast.any():
+            log_density[:, is_fast] = self.log_densities(x[is_fast], *kernel, unit_of_x[is_fast])
+        others, step = np.flatnonzero(~is_fast), max(1, _BLOCK // max(len(self.rows), 1))
+        for first in range(0, others.size, step):
+            block = others[first : first + step]
+            log_density[:, block] = self._log_densities(x[block], *kernel, unit_of_x[block])
         return log_density
 
     def _log_densities(
@@ -220,33 +235,55 @@ class KernelRows:
             kernels.log_means(exponents, self.weights, unit_of_x, units, log_mean[k])
         return log_mean - pairs.log_norm
 
-    def _fast_log_densities(
-        self, x: Floats, bandwidths: Floats, shrinkages: Floats, units: Integers, unit_of_x: Integers
+    def is_far(self, z: Floats, bandwidth: float, shrinkage: float) -> Bools:
+        """Which samples, with coordinates z, lose digits in products with complete rows.
+
+        A single row at the mean has the product 0.
+        """
+        if not self._lengths.any():
+            return np.zeros(len(z), dtype=bool)
+        squares = np.maximum(np.vecdot(z, z), shrinkage**2 * self._lengths.max())
+        return np.asarray(0.5 * squares > _LARGEST_PRODUCT * bandwidth**2)
+
+    def product_log_densities(
+        self,
+        z: Floats,
+        bandwidths: Floats,
+        shrinkages: Floats,
+        units: Integers | None = None,
+        unit_of_x: Integers | None = None,
     ) -> Floats:
-        """The same where nothing is missing.
+        """The same for complete samples, whose coordinates z (n_samples, n_used) are given, and rows.
 
         Distances come from matrix products of coordinates relative to the mean of the class. What they lose
         is small against the squared length of the coordinates, and so against the exponent of any row, unless
         row and sample both lie far from the mean and near each other; training rows that are scaled do not
         lie further than the root of their number.
         """
-        c = self._coordinates
-        z = self.transform.coordinates(self.transform.centered(x))
-        log_mean = np.empty((bandwidths.size, len(x)))
-        kernels.pulled_log_means(
-            z @ c.T,
-            0.5 * np.vecdot(z, z),
-            0.5 * self._lengths,
-            self.weights,
-            unit_of_x,
-            units,
-            shrinkages,
-            bandwidths**-2.0,
-            np.empty((1, max(len(c), 1))),
-            log_mean,
-        )
-        log_norm = c.shape[1] * (np.log(bandwidths) + kernels.LOG_ROOT) - self.transform.log_determinant
-        log_density: Floats = log_mean - log_norm[:, np.newaxis]
+        c, transform = self._coordinates, self.transform
+        units = np.zeros(len(c), dtype=np.int64) if units is None else units
+        unit_of_x = np.full(len(z), NO_UNIT) if unit_of_x is None else unit_of_x
+        half_z, half_c, work = 0.5 * np.vecdot(z, z), 0.5 * self._lengths, np.empty((1, max(len(c), 1)))
+        log_density, precisions = np.empty((bandwidths.size, len(z))), bandwidths**-2.0
+        step = max(1, _BLOCK_OF_PRODUCTS // max(len(c), 1))
+        for first in range(0, len(z), step):
+            block = slice(first, first + step)
+            log_mean = np.empty((bandwidths.size, len(z[block])))
+            kernels.pulled_log_means(
+                z[block] @ c.T,
+                half_z[block],
+                half_c,
+                self.weights,
+                unit_of_x[block],
+                units,
+                shrinkages,
+                precisions,
+                work,
+                log_mean,
+            )
+            log_density[:, block] = log_mean
+        log_norm = c.shape[1] * (np.log(bandwidths) + kernels.LOG_ROOT) - transform.log_determinant
+        log_density -= log_norm[:, np.newaxis]
         return log_density
 
     def terms(

@@ -119,13 +119,11 @@ class KernelMember(MemberKind[list[ClassTransform]]):
         kernels: Kernels,
     ) -> Floats:
         """Log densities (n_kernels, n_points, n_classes) of some rows by all others of other units."""
-        weights, units = data.all_weights, data.units
+        weights, units, x, unit_of_x = data.all_weights, data.units, scaled[points], data.units[points]
         log_density = np.empty((kernels.bandwidths.size, points.size, len(learnt)))
         for y, (transform, rows) in enumerate(zip(learnt, data.members(), strict=True)):
             kernel_rows = KernelRows(transform, scaled[rows], weights[rows])
-            log_density[:, :, y] = kernel_rows.log_densities(
-                scaled[points], *kernels, units[rows], units[points]
-            )
+            log_density[:, :, y] = kernel_rows.log_densities(x, *kernels, units[rows], unit_of_x)
         return log_density
 
 

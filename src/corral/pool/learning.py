@@ -18,6 +18,7 @@ from corral.array_types import Floats, Integers
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.subsample import choose_sample, n_knots
 from corral.data.weights import shares_of_largest
+from corral.markers.comparison import learn_comparison
 from corral.markers.contrast import learn_contrast
 from corral.parallel import Computation
 from corral.pool.compression import Centroids, CompressionPlan, compress_rows
@@ -110,13 +111,17 @@ def learn_large_pool(
         found = search(sample, settings.prior, lapse, random, computation, empirical=settings.empirical)
         plan = CompressionPlan.learn(sample, found, table.sizes, table.max_rows, computation)
         data, compression, pool = plan.build(table.compress(plan), table.n_rows)
+    contrast = learn_contrast(table.sample, settings.min_effect)
+    # On a cluster the sample stands for all rows.
+    compared = table.training or as_training_rows(_weighted(table.sample, table.sizes))
     return PoolModel(
         prior=settings.prior,
         n_copies=table.n_copies,
         training=table.training or as_training_rows(data.extended(compression.held_out)),
         data=data,
         min_effect=settings.min_effect,
-        learnt_contrast=learn_contrast(table.sample, settings.min_effect),
+        learnt_contrast=contrast,
+        learnt_comparison=learn_comparison(compared, data.labels, contrast),
         pool=pool,
         compression=compression,
     )

@@ -171,10 +171,15 @@ class Compression:
     held_out: LabelledRows  # rows of compressed classes that are in no cell, by which the pool is calibrated
     counts: Integers  # (n_data,) how many training rows each row of the model's `data` stands for
     n_rows: int  # how many training rows were given
+    # (n_classes, 2, n_features) of all training rows, in a file, which does not keep them; None if they were
+    # on a cluster
+    ranges: Floats | None = None
 
     def validate(self) -> None:
         """Refuse rows that stand for nothing."""
         check_array("counts", self.counts, (None,), 1, LARGEST_INTEGER)
+        if self.ranges is not None:
+            check_array("ranges", self.ranges, (None, 2, None), -np.inf, np.inf)
 
 
 def as_training_rows(rows: LabelledRows) -> TrainingRows:
@@ -216,6 +221,8 @@ class PoolModel(LocalModel):
         if self.compared_rows.numbers.max(initial=0) >= compression.n_rows:
             raise ValueError("numbers holds a number that no row has")
         check_shape("counts", compression.counts, (len(self.data.X),))
+        if compression.ranges is not None:
+            check_shape("ranges", compression.ranges, (self.labels.size, 2, self.n_features))
 
     def packed(self) -> PoolModel:
         """The model without rows that it repeats, as a file keeps it.
@@ -227,7 +234,8 @@ class PoolModel(LocalModel):
             return replace(self, pool=pool)
         X, y, *_ = self.training
         training = self.training._replace(X=X[:0], y=y[:0], weights=None, groups=None)
-        return replace(self, pool=pool, training=training)
+        compression = replace(self.compression, ranges=self.class_ranges)
+        return replace(self, pool=pool, training=training, compression=compression)
 
     def unpacked(self) -> PoolModel:
         """The model with all rows that `packed` has left out."""
@@ -282,6 +290,13 @@ class PoolModel(LocalModel):
     def n_rows(self) -> int:
         """How many training rows were given."""
         return super().n_rows if self.compression is None else self.compression.n_rows
+
+    @cached_property
+    def class_ranges(self) -> Floats | None:
+        """Lowest and highest values of training rows; a file of compressed classes has kept them."""
+        if self.compression is not None and self.compression.ranges is not None:
+            return self.compression.ranges
+        return super().class_ranges
 
     @property
     def kept_rows(self) -> Integers | None:

@@ -28,9 +28,9 @@ from corral.array_types import (
 )
 from corral.data.missing import without_gaps
 from corral.data.scaling import spreads
-from corral.data.weights import effective_number, weights_or_ones
+from corral.data.weights import effective_sizes, weights_or_ones
 from corral.pool.categories import EXTRA_ROWS, LevelKernels, learn_levels
-from corral.pool.covariance import inverse_root, shared_covariance, shrunk
+from corral.pool.covariance import inverse_root, shared_inverse_root, shrunk
 from corral.pool.variable_selection import differing
 
 Covariance = Literal["own", "shared", "diagonal", "selected", "none"]
@@ -139,15 +139,10 @@ class ClassTransform:
         return np.ascontiguousarray(scaled[:, self.variables] - self.mean)
 
     def coordinates(self, centered: Floats) -> Floats:
-        """Coordinates (n_rows, n_used) of rows less the mean, each with the same bits whatever other rows.
-
-        BLAS rounds products of few rows in another way than those of many, and typicality compares the score
-        of a row with those of training rows that may equal it.
-        """
+        """Coordinates (n_rows, n_used) of rows less the mean."""
         if self.is_diagonal:
             return centered * self.factor
-        coordinates: Floats = np.vecdot(centered[:, np.newaxis], np.ascontiguousarray(self.factor.T))
-        return coordinates
+        return centered @ self.factor
 
     def missing_exponents(self, z: Floats) -> Floats:
         """Exponents (n_rows, n_used) of coordinates along a diagonal for a row that misses the variable.
@@ -173,38 +168,46 @@ class ClassTransform:
 class Moments:
     """Weighted means and residuals of rows by class, of the values that are there."""
 
+    x: Floats  # (n_rows, n_variables) scaled numeric columns
     # codes, weights: (n_rows,)
     codes: Integers
     weights: Floats
     has: Bools  # (n_rows, n_variables) whether there is a value
     residuals: Floats  # (n_rows, n_variables) values less the means of their classes, 0 for missing ones
-    # means, variances: (n_classes, n_variables); of all rows where a class has no value
-    means: Floats
-    variances: Floats
+    means: Floats  # (n_classes, n_variables); of all rows where a class has no value
     sizes: Floats  # (n_classes,) how many rows of equal weight each class is worth
 
     @classmethod
     def of(cls, x: Floats, codes: Integers, weights: Floats | None, n_classes: int) -> Moments:
         """Gather the moments of scaled numeric columns."""
+        has, sizes = ~np.isnan(x), effective_sizes(codes, weights, n_classes)
         weights = weights_or_ones(weights, len(codes))
-        repeats, has = repeated(x), ~np.isnan(x)
-        x = np.nan_to_num(x)
-        of_class = np.zeros((n_classes, len(codes)))
-        of_class[codes, np.arange(len(codes))] = weights
-        totals, total = of_class @ has, weights @ has
-        center = weights @ x / np.maximum(total, _TINY)
-        means = np.where(totals > 0.0, of_class @ x / np.maximum(totals, _TINY), center)
-        residuals = has * (x - means[codes])
-        squares = residuals**2
-        sizes = np.array([effective_number(weights[codes == y]) for y in range(n_classes)])
-        variances = class_variances(
-            own=of_class @ squares / np.maximum(totals, _TINY),
-            within=weights @ squares / np.maximum(total, _TINY),
-            total=weights @ (has * (x - center) ** 2) / np.maximum(total, _TINY),
-            sizes=sizes[:, np.newaxis] * totals / np.maximum(of_class.sum(axis=1, keepdims=True), _TINY),
-            repeats=repeats,
+        by_class = _indicators(codes, weights, n_classes)
+        values, counted = np.where(has, x, 0.0), has.astype(np.float64)
+        totals = by_class @ counted
+        center = weights @ values / np.maximum(weights @ counted, _TINY)
+        means = np.where(totals > 0.0, by_class @ values / np.maximum(totals, _TINY), center)
+        residuals = counted * (values - means[codes])
+        return cls(x, codes, weights, has, residuals, means, sizes)
+
+    @cached_property
+    def variances(self) -> Floats:
+        """(n_classes, n_variables) variances to be trusted, of all rows where a class has no value.
+
+        Along a covariance nobody asks for them.
+        """
+        weights, counted, squares = self.weights, self.has.astype(np.float64), self.residuals**2
+        by_class = _indicators(self.codes, weights, self.sizes.size)
+        totals, total = by_class @ counted, np.maximum(weights @ counted, _TINY)
+        values = np.where(self.has, self.x, 0.0)
+        center = weights @ values / total
+        return class_variances(
+            own=by_class @ squares / np.maximum(totals, _TINY),
+            within=weights @ squares / total,
+            total=weights @ (counted * (values - center) ** 2) / total,
+            sizes=self.sizes[:, np.newaxis] * totals / np.maximum(by_class.sum(axis=1, keepdims=True), _TINY),
+            repeats=repeated(self.x),
         )
-        return cls(codes, weights, has, residuals, means, variances, sizes)
 
     @cached_property
     def complete(self) -> bool:
@@ -213,7 +216,9 @@ class Moments:
 
     def take_columns(self, columns: Bools) -> Moments:
         """Keep some of the variables."""
-        names = ("has", "residuals", "means", "variances")
+        if columns.all():
+            return self
+        names = ("x", "has", "residuals", "means")
         return replace(self, **{name: getattr(self, name)[:, columns] for name in names})
 
     def pairwise_precision(self) -> Floats:
@@ -247,6 +252,13 @@ class Moments:
             covariance,
         )
         return complete(precision, np.where(has, residuals, np.nan)), covariance / weights.sum()
+
+
+def _indicators(codes: Integers, weights: Floats, n_classes: int) -> Floats:
+    """(n_classes, n_rows) the weight of each row in its class, 0 in the others."""
+    indicators = np.zeros((n_classes, codes.size))
+    indicators[codes, np.arange(codes.size)] = weights
+    return indicators
 
 
 def complete(precision: Floats, residuals: Floats) -> Floats:
@@ -283,19 +295,18 @@ def learn_transforms(
     categories = learn_levels(scaled, codes, weights, n_classes, n_categories, pulled=covariance != "none")
     x = scaled[:, variables]
     moments = Moments.of(x, codes, weights, n_classes)
-    deviations = np.sqrt(moments.variances)
     if covariance == "none":
         zeros, ones = np.zeros(variables.size), np.ones(variables.size)
-        by_class = zip(moments.means, deviations, categories, strict=True)
+        by_class = zip(moments.means, np.sqrt(moments.variances), categories, strict=True)
         return [ClassTransform(variables, zeros, ones, *of_class) for of_class in by_class]
     ranges = np.where(hardly_varies(x), spreads(x), 0.0)
-    used = np.ones(deviations.shape, dtype=bool)
+    used = np.ones(moments.means.shape, dtype=bool)
     if covariance in ("own", "shared"):
         factors = _covariance_factors(moments, ranges, own=covariance == "own")
     else:
         if covariance == "selected":
             used = differing(without_gaps(x), codes, weights, n_classes)
-        inverse = 1.0 / np.where(ranges > 0.0, ranges, deviations)
+        inverse = 1.0 / np.where(ranges > 0.0, ranges, np.sqrt(moments.variances))
         factors = [of_class[use] for of_class, use in zip(inverse, used, strict=True)]
     return [
         ClassTransform.standard(variables[use], mean[use], factor, of_class)
@@ -373,7 +384,7 @@ def _shared_root(moments: Moments) -> Floats:
     for _ in range(1 if moments.complete else _N_ITERATIONS):
         residuals, missing = moments.completed(precision, everything)
         covariance = _scatter(residuals, moments.weights) + missing
-        root = inverse_root(shared_covariance(covariance, residuals, moments.weights, moments.codes))
+        root = shared_inverse_root(covariance, residuals, moments.weights, moments.codes)
         precision = root @ root
     return root
 

@@ -7,7 +7,7 @@ import numpy as np
 from corral.array_types import Bools, Floats, Integers
 from corral.data.missing import without_gaps
 from corral.data.scaling import spreads
-from corral.data.weights import effective_number, weights_or_ones
+from corral.data.weights import effective_number, effective_sizes, weights_or_ones
 from corral.pool.scaled_rows import RowsInUnits
 
 # The probability that a class gets a variable though it is like all rows in each of them.
@@ -45,6 +45,7 @@ def rank_statistics(ranks: Floats, codes: Integers, weights: Floats | None, n_cl
     more carefully, and what sets a class apart from its background rather than from all rows, but takes too
     long to be repeated in every fold.
     """
+    sizes = effective_sizes(codes, weights, n_classes)
     weights = weights_or_ones(weights, len(codes))
     shares = weights / weights.sum()
     location = _standardised(ranks, shares)
@@ -58,8 +59,7 @@ def rank_statistics(ranks: Floats, codes: Integers, weights: Floats | None, n_cl
         of_class = codes == y
         m = weights[of_class]
         if m.size and not of_class.all():
-            size = effective_number(m)
-            factor = size / max(1.0 - size / n, 1.0 / n)
+            factor = sizes[y] / max(1.0 - sizes[y] / n, 1.0 / n)
             for polynomial in (location, spread):
                 statistics[y] += factor * (m @ polynomial[of_class] / m.sum()) ** 2
     return statistics

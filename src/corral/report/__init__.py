@@ -39,10 +39,10 @@ _SCRIPTS = ("elements", "pictures", "data", "classes", "rows", "quality", "page"
 
 @overload
 def write_report(
-    path: None,
     estimator: RodeoClassifier | CorralClassifier | LSPClassifier | Pipeline,
     X: Any,
-    y: ArrayLike | None = None,
+    y: ArrayLike | None = ...,
+    path: None = ...,
     *,
     held_out: HeldOut | None = None,
     sample_sizes: SampleSizes | LearningCurve | None = None,
@@ -55,10 +55,10 @@ def write_report(
 
 @overload
 def write_report(
-    path: str | os.PathLike[str],
     estimator: RodeoClassifier | CorralClassifier | LSPClassifier | Pipeline,
     X: Any,
-    y: ArrayLike | None = None,
+    y: ArrayLike | None = ...,
+    path: str | os.PathLike[str] = ...,
     *,
     held_out: HeldOut | None = None,
     sample_sizes: SampleSizes | LearningCurve | None = None,
@@ -70,10 +70,10 @@ def write_report(
 
 
 def write_report(
-    path: str | os.PathLike[str] | None,
     estimator: RodeoClassifier | CorralClassifier | LSPClassifier | Pipeline,
     X: Any,
     y: ArrayLike | None = None,
+    path: str | os.PathLike[str] | None = None,
     *,
     held_out: HeldOut | None = None,
     sample_sizes: SampleSizes | LearningCurve | None = None,
@@ -90,9 +90,6 @@ def write_report(
 
     Parameters
     ----------
-    path : str, path or None
-        The file; one that is there is replaced when the new one is complete. None returns the page, to be
-        shown in a notebook.
     estimator : RodeoClassifier, CorralClassifier or LSPClassifier, or Pipeline that ends in one
         A fitted one. LSPClassifier explains nothing, so its page has labels, probabilities and errors only.
         The page of a pipeline shows values as its last step sees them.
@@ -101,6 +98,9 @@ def write_report(
         index of the X given to fit had names.
     y : array-like of shape (n_samples,), default=None
         Their classes, if known.
+    path : str or path, default=None
+        The file; one that is there is replaced when the new one is complete. None returns the page, to be
+        shown in a notebook.
     held_out : HeldOut, default=None
         Classes, labels and probabilities of rows that were not seen in fitting: errors and calibration are
         theirs, and the page repeats what it claims of them. If it has `parts`, as `HeldOut.of_folds` makes
@@ -144,7 +144,7 @@ def write_report(
     >>> classifier = CorralClassifier(random_state=0).fit(X, y)
     >>> X_new, y_new = make_shifted_groups(20, groups=(4, 5), random_state=1)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     page = write_report(f"{folder}/groups.html", classifier, X_new, y_new, title="Two groups")
+    ...     page = write_report(classifier, X_new, y_new, f"{folder}/groups.html", title="Two groups")
     ...     "<title>Two groups</title>" in page.read_text(encoding="utf-8")
     True
     """
@@ -153,7 +153,10 @@ def write_report(
     if not isinstance(final, _KINDS):
         kinds = " or ".join(kind.__name__ for kind in _KINDS)
         local = "; call its to_local() first" if hasattr(final, "to_local") else ""
-        raise TypeError(f"a report is of a {kinds}, not of a {type(final).__name__}{local}.")
+        order = "; call write_report(estimator, X, y, path)" if isinstance(final, str | os.PathLike) else ""
+        raise TypeError(f"a report is of a {kinds}, not of a {type(final).__name__}{local}{order}.")
+    if isinstance(y, str | os.PathLike):
+        raise TypeError(f"y must hold the classes of the rows, got {y!r}; the file is named by path={y!r}.")
     check_is_fitted(estimator, msg="%(name)s is not fitted: call fit before writing its report.")
     max_rows = check_integer("max_samples", max_samples)
     heading = title or (f"Classes of {source}" if source else "Classification report")

@@ -1,10 +1,11 @@
 // The map of what marks each class
 
-// How a class may differ in a variable. Each kind has a colour of its own, and each pair of them a mark.
+// How a class may differ in a variable. Each kind has a colour of its own, and each pair of them a mark: filled for
+// the variables that tell the class best from all other rows, hollow for its other markers.
 const PAIRS = [
-  ["low", "high", "●", "lower than the background", "higher"],
-  ["narrow", "wide", "▬", "closer together", "further apart"],
-  ["less", "more", "◆", "a level less often", "a value or level more often, or otherwise distributed"],
+  ["low", "high", "●", "lower than other rows", "higher", "○"],
+  ["narrow", "wide", "▬", "closer together", "further apart", "▭"],
+  ["less", "more", "◆", "a category or values less often", "more often", "◇"],
 ];
 
 // Shades: none for negligible effects, then one for each step of 0.15. Effects have two digits.
@@ -16,21 +17,22 @@ function shade(a, j) {
 function markOf(a, j) {
   if (!data.markers[a][j]) return "";
   const kind = data.kinds[a][j];
-  return PAIRS.find(([low, high]) => kind === low || kind === high)?.[2] ?? "◆"; // by another rule
+  const pair = PAIRS.find(([low, high]) => kind === low || kind === high) ?? PAIRS[2]; // by another rule
+  return data.leading[a].includes(j) ? pair[2] : pair[5];
 }
 
 // Scales of the pairs that the map has, from the strongest on one side to the strongest on the other.
 function mapScales() {
   const found = new Set(data.kinds.flat());
-  return PAIRS.filter(([low, high]) => found.has(low) || found.has(high)).map(([low, high, mark, less, more]) => {
+  return PAIRS.filter(([low, high]) => found.has(low) || found.has(high)).map(([low, high, filled, less, more, hollow]) => {
     const strongestFirst = [6, 5, 4, 3, 2, 1].map((step) => [`${low} s${step}`, ""]);
     const strongestLast = [1, 2, 3, 4, 5, 6].map((step) => [`${high} s${step}`, ""]);
-    return { mark, scale: [less, [...strongestFirst, ["s0", ""], ...strongestLast], more] };
+    return { mark: `${filled} or ${hollow}`, scale: [less, [...strongestFirst, ["s0", ""], ...strongestLast], more] };
   });
 }
 
 function phrase(a, j) {
-  return `${variables[j]} ${data.differences[a][j] || "(too little is known)"}`;
+  return `${variables[j]} ${data.differences[a][j] || "(no clear difference)"}`;
 }
 
 function markerMap() {
@@ -45,7 +47,7 @@ function markerMap() {
   walk(node);
   const title = "What marks each class";
   const description =
-    "Effects by class and variable: how the values of a class differ from those of its background. " +
+    "Effects by class and variable: how the values of a class differ from those of all other rows. " +
     "A mark stands where the variable describes the class.";
   return [
     make("div", { class: "scroll" }, node),
@@ -130,7 +132,7 @@ function mapTable() {
     ...differenceColumns((pair) => pair),
   ];
   const pairs = classes.flatMap((_, a) => variables.map((_, j) => [a, j]));
-  return table("How classes differ from their background", columns, pairs);
+  return table("How classes differ from all other rows", columns, pairs);
 }
 
 function differenceColumns(pairOf) {
@@ -174,7 +176,7 @@ function makeClassPage(a) {
     { name: "evidence", show: (j) => signed(data.evidence[a][j]) },
   ];
   const caption =
-    `Variables of ${classes[a]}, strongest first: typical values in the class and in others, and mean evidence ` +
+    `Variables of ${classes[a]}, strongest first: typical values in the class and in all other rows, and mean evidence ` +
     "for the class at its own rows (natural logarithms)";
   const curves = make("div", { class: "curves" });
   const rival = make(
@@ -326,8 +328,9 @@ function densityTable(drawn) {
   return table("Densities, the highest point of a variable being 1, and shares of levels", columns, points);
 }
 
-// What a training row is called: by its name, if it has one, else by its position.
-const trainingName = (i) => (data.trainingNames ? data.trainingNames[i] : String(i));
+// What a training row is called: by its label, if it has one, else by its position.
+const trainingName = (i) => String(trainingLabel(i));
+const trainingLabel = (i) => (data.trainingNames ? data.trainingNames[i] : i);
 
 function typicalRows(a, order) {
   if (!data.typical[a].length) return make("p", { class: "note" }, "The class has no training rows.");

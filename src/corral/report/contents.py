@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,10 @@ from numpy.typing import NDArray
 from corral.array_types import Floats, Integers
 from corral.estimators.description import Description, kind_of_direction
 from corral.estimators.encoding import is_gap
+from corral.estimators.explanation import Explanation, unlike_values
 from corral.estimators.validation import feature_names
+from corral.evaluation.held_out import HeldOut
+from corral.evaluation.ranking import Threshold
 from corral.evidence.support import typical_rows
 from corral.markers.distributions import N_POINTS, density_curves
 from corral.markers.rank_tests import shares_of_sum
@@ -27,8 +31,14 @@ from corral.planning import LearningCurve, SampleSizes
 from corral.report.shown import Judge, Judged, Shown
 from corral.report.words import page_words
 from corral.sentences.numbers import rounded_number
-from corral.sentences.rows import label_of_row, rows_to_look_at, torn, wrong
-from corral.sentences.scores import reliability
+from corral.sentences.rows import (
+    label_of_row,
+    nearest_rows_caption,
+    rows_to_look_at,
+    torn,
+    wrong,
+)
+from corral.sentences.scores import ranking, reliability, threshold_consequences, threshold_costs
 
 # Beyond these a page would be too large to send or to read. Variables are those that describe some class
 # best.
@@ -37,6 +47,8 @@ _MOST_CELLS = 4_000  # of the map
 _FEWEST_VARIABLES = 50
 _MOST_CURVE_POINTS = 60_000
 _FEWEST_CURVES = 6
+_MOST_RANKING_POINTS = 4_000  # of all ROC curves
+_POINTS_OF_CLASS = (20, 100)  # fewest and most of one ROC curve
 
 _N_BARS = 24  # of a histogram
 _LEAST_SCORE = -1e6  # what is less typical is drawn there
@@ -46,8 +58,13 @@ _FEW_VALUES = 8  # of numbers, such as years, that are drawn as categories are
 _N_STRONGEST = 12  # variables of a waterfall
 _NEARLY_AS_LIKELY = 0.5  # of such labels a third at least is wrong, if probabilities are right
 
-# Why a row deserves a look, in the order of the list.
+# Why a row deserves a look.
 _REASONS = ("wrong", "novel", "resting on one row or group", "torn between two")
+
+# Rows that are listed to be looked at: at most so many, and at most a tenth of those on the page. Beyond, a
+# list is not read.
+_MOST_LOOKED_AT = 20
+_SHARE_LOOKED_AT = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +132,9 @@ class Contents:
         def line(values: list[Any]) -> int:
             return lines.setdefault(tuple(values), len(lines))
 
-        drawn = [{key: value for key, value in row.items() if key != "unlike"} for row in rows]
+        drawn = [
+            {key: value for key, value in row.items() if key not in ("unlike", "certainty")} for row in rows
+        ]
         data = self.numbers | {
             "rows": [row | {"values": line(row["values"])} for row in drawn],
             "training": {i: line(self.training[i]) for i in needed},
@@ -190,6 +209,7 @@ def _map(description: Description, variables: Integers) -> dict[str, Any]:
         "differences": [[_difference(description, a, j) for j in variables] for a in classes],
         "order": [[places[j] for j in order if j in places] for order in description.order.tolist()],
         "evidence": _decimals(description.evidence[:, variables], 2),
+        "leading": [[places[j] for j in description.leading_markers(a) if j in places] for a in classes],
         "lines": [description.lines(a) for a in classes],
     }
 
@@ -218,18 +238,19 @@ def _curves(
 
 def _drawn(model: LocalModel, j: int, levels: list[Any] | None) -> dict[str, Any]:
     """Bars of variable j if it has categories, or numbers of which there are few; else curves."""
-    data, n_classes = model.data, model.labels.size
-    x = data.X[:, j]
+    data, training, n_classes = model.data, model.training, model.labels.size
+    x = training.X[:, j]
     values = np.unique(x[~np.isnan(x)])
     if not levels and not 0 < values.size <= min(_FEW_VALUES, np.count_nonzero(~np.isnan(x)) / 2):
-        grid, densities = density_curves(x, data.codes, data.weights, n_classes)
+        grid, densities = density_curves(data.X[:, j], data.codes, data.weights, n_classes)
         return {"x": _digits(grid), "y": _thousandths(densities)}
     if levels:
         names = [str(level) for level in levels]
     else:
         names = [str(value) for value in _digits(values)]
         x = np.where(np.isnan(x), np.nan, np.searchsorted(values, x))
-    shares = shares_of_sum(category_counts(x, data.codes, data.weights, n_classes, len(names)))
+    codes = np.searchsorted(model.labels, training.y)  # bars are shares of the rows as they were given
+    shares = shares_of_sum(category_counts(x, codes, training.weights, n_classes, len(names)))
     most = np.sort(np.argsort(-shares.max(axis=0), kind="stable")[:_MOST_CATEGORIES])
     return {
         "levels": [names[k] for k in most],
@@ -282,13 +303,14 @@ def _rows(
         } | explained
         is_wrong = row["truth"] not in (-1, row["label"])
         why = (
-            wrong(classes[row["truth"]], classes[row["label"]]) if is_wrong else "",
+            wrong(classes[row["truth"]], classes[row["label"]], proba) if is_wrong else "",
             row.pop("novelty", ""),
             row.pop("caution", ""),
             torn(classes[rival], rival_proba) if rival_proba >= _NEARLY_AS_LIKELY * proba else "",
         )
         row["words"]["label"] += f" Wrong: {why[0]}." if is_wrong else " Right." if row["truth"] >= 0 else ""
         row["why"] = [[rank, sentence] for rank, sentence in enumerate(why) if sentence]
+        row["certainty"] = float(shown.proba[i, row["truth"] if row["truth"] >= 0 else label])
         rows[i] = row
     return rows
 
@@ -320,12 +342,11 @@ def _explained(
         strongest = variables[np.argsort(-np.abs(evidence), kind="stable")[:_N_STRONGEST]]
         listed = explanation.rows[i] >= 0
         novelty = explanation.novelty(i, description)
-        unlike = explanation.unlike(i) if novelty else []
         yield {
-            "words": explanation.sentences(i, name, description),
+            "words": explanation.sentences(i, name, description) | {"nearest": _rows_caption(explanation, i)},
             "novel": int(assessed.is_novel[i]),
             "novelty": f"novel: {novelty}" if novelty else "",
-            "unlike": {explanation.feature_names[j]: explanation.values[i, j] for j in unlike},
+            "unlike": unlike_values(explanation, i) if novelty else {},
             "caution": explanation.caution(i),
             "typicality": _decimals(assessed.typicality[i], 3),
             "nearest": int(nearest[i]),
@@ -342,28 +363,94 @@ def _explained(
         }
 
 
-def _look(rows: Sequence[dict[str, Any]]) -> str:
-    """Say how many rows deserve a look, and why."""
-    reasons = [[rank for rank, _ in row["why"]] for row in rows if row["why"]]
-    counts = Counter(rank for ranks in reasons for rank in ranks)
+def _rows_caption(explanation: Explanation, i: int) -> str:
+    return nearest_rows_caption(
+        explanation.label[i],
+        int((explanation.rows[i] >= 0).sum()),
+        stands_out=bool(explanation.stands_out[i]),
+        n_tied=int(explanation.n_tied[i]),
+    )
+
+
+def _look(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Rows to look at, by their positions, the least certain first, and a sentence on them.
+
+    The measure is the probability of the recorded class, or of the label where no class is recorded.
+    """
+    order = least_certain([row["certainty"] for row in rows])
+    counts = Counter(rank for row in rows for rank, _ in row["why"])
     named = {name: counts[rank] for rank, name in enumerate(_REASONS)}
-    if all(row["truth"] < 0 for row in rows):
+    truth_known = any(row["truth"] >= 0 for row in rows)
+    if not truth_known:
         del named["wrong"]
-    return rows_to_look_at(len(reasons), len(rows), named, several=any(len(ranks) > 1 for ranks in reasons))
+    return {"rows": order, "said": rows_to_look_at(len(order), len(rows), named, truth_known=truth_known)}
+
+
+def least_certain(certainty: Sequence[float]) -> list[int]:
+    """Positions of the rows to look at, the least certain first: a tenth of them, at most twenty."""
+    n_listed = min(_MOST_LOOKED_AT, math.ceil(_SHARE_LOOKED_AT * len(certainty)))
+    return sorted(range(len(certainty)), key=lambda i: certainty[i])[:n_listed]
 
 
 # Errors and sample sizes
 
 
 def _errors(judged: Judged) -> dict[str, Any]:
-    """The confusion matrix, truth by label, and the points of the reliability curve."""
+    """The confusion matrix, truth by label, and points of reliability, ROC and precision-recall curves."""
     predictions = judged.predictions
     return {
         "confusion": predictions.confusion().tolist(),
         "on_page": judged.on_page,
         "reliability": [point._asdict() for point in predictions.reliability()],
         "said": reliability(predictions.n_groups),
+        "ranking": _ranking(predictions),
+        "thresholds": _thresholds(predictions),
     }
+
+
+def _ranking(predictions: HeldOut) -> list[dict[str, Any]]:
+    """Curves of each class that can be told from others; of two classes, those of the rarer one."""
+    rarer = predictions.rarer_class
+    fewest, most = _POINTS_OF_CLASS
+    n_points = min(max(_MOST_RANKING_POINTS // predictions.classes.size, fewest), most)
+    scores, curves = predictions.scores(), []
+    for a, label in enumerate(predictions.classes.tolist()):
+        each = scores.by_class.get(str(label))
+        if each is None or each.auc is None or each.average_precision is None or rarer not in (None, label):
+            continue
+        share, intervals = each.n_rows / len(predictions.truth), each.intervals
+        points = [_threshold(point) for point in predictions.ranking_curve(label, n_points)]
+        said = ranking(
+            label,
+            each.auc,
+            intervals["auc"],
+            each.average_precision,
+            intervals["average_precision"],
+            share,
+        )
+        curves.append({"class": a, "share": _decimals(share, 3), "points": points, "said": said})
+    return curves
+
+
+def _threshold(point: Threshold) -> list[Any]:
+    """The threshold, rows called, right ones among them, recall, false positive rate and precision."""
+    shares = (point.recall, point.false_positive_rate, point.precision)
+    return [_digits(point.threshold, 3), point.n_called, point.n_right, *_decimals(shares, 3)]
+
+
+def _thresholds(predictions: HeldOut) -> dict[str, Any] | None:
+    """What comes of thresholds for the rarer of two classes."""
+    label = predictions.rarer_class
+    if label is None or not _ranking(predictions):
+        return None
+    points = predictions.thresholds(label)
+    said = [
+        threshold_consequences(
+            label, point.threshold, point.n_called, point.n_right, point.n_rows, len(predictions.truth)
+        )
+        for point in points
+    ]
+    return {"points": [_threshold(point) for point in points], "said": said, "use": threshold_costs(label)}
 
 
 def _steps(found: SampleSizes) -> dict[str, Any]:

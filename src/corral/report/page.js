@@ -5,6 +5,7 @@ if (data.explains) drawClasses();
 if (data.errors) {
   fill("confusion", ...confusionMatrix());
   fill("reliability", ...reliability());
+  if (data.errors.ranking.length) drawRanking();
 }
 if (data.sampleSizes) fill("steps", ...sampleSizes());
 drawBrowser();

@@ -63,17 +63,8 @@ function confusionCell(a, b, n) {
 
 function reliability() {
   const points = data.errors.reliability;
-  const tenths = [0, 0.2, 0.4, 0.6, 0.8, 1].map((value) => [value, value.toFixed(1)]);
-  const { node, x, y } = frame("Reliability: share of right labels against their probability", {
-    width: 360,
-    height: 320,
-    xs: [0, 1],
-    ys: [0, 1],
-    xTicks: tenths,
-    yTicks: tenths,
-    xLabel: "probability of the label",
-    yLabel: "share that is right",
-  });
+  const title = "Reliability: share of right labels against their probability";
+  const { node, x, y } = unitFrame(title, "probability of the label", "share that is right");
   const most = Math.max(...points.map((point) => point.n_rows));
   node.append(draw("path", { class: "other", d: line([[x(0), y(0)], [x(1), y(1)]]) }));
   for (const { n_rows, confidence, share_right, interval } of points) {
@@ -96,23 +87,128 @@ function reliability() {
   ];
 }
 
+// How well classes are ranked. A point is [threshold, rows called, right ones, recall, false positive rate, precision].
+
+const RECALL = 3;
+const FALSE_RATE = 4;
+const PRECISION = 5;
+const tenths = [0, 0.2, 0.4, 0.6, 0.8, 1].map((value) => [value, value.toFixed(1)]);
+
+function unitFrame(title, xLabel, yLabel) {
+  return frame(title, { width: 360, height: 320, xs: [0, 1], ys: [0, 1], xTicks: tenths, yTicks: tenths, xLabel, yLabel });
+}
+
+// Both curves of a class, those of other classes behind them, and a dot at a threshold if there is one.
+function drawRanking() {
+  const curves = data.errors.ranking;
+  const pick = make("select", {}, ...curves.map((curve, i) => make("option", { value: i }, classes[curve.class])));
+  const [pictures, numbers] = [make("div", { class: "columns" }), make("div")];
+  const show = (point) => pictures.replaceChildren(...rankingPictures(curves[pick.value], point));
+  const choose = () => {
+    show();
+    numbers.replaceChildren(tableOfCurves(curves[pick.value]));
+  };
+  pick.addEventListener("change", choose);
+  choose();
+  const control = curves.length > 1 ? [make("label", { class: "control" }, "Class ", pick)] : [];
+  fill("ranking", make("h3", {}, "How well are rows ranked?"), ...control, pictures, numbers);
+  if (data.errors.thresholds) fill("threshold", ...thresholdControl(show));
+}
+
+function tableOfCurves(curve) {
+  const caption = `Thresholds of ${classes[curve.class]}, and what comes of calling a row so from each on`;
+  return behind("The curves as a table", () => pointTable(caption, curve.points));
+}
+
+function rankingPictures(curve, point) {
+  const name = classes[curve.class];
+  const roc = unitFrame(`ROC curve of ${name}: recall against the false positive rate`, "false positive rate", "recall");
+  const precision = unitFrame(`Precision-recall curve of ${name}: precision against recall`, "recall", "precision");
+  const chance = { class: "rival" };
+  roc.node.append(draw("path", { ...chance, d: line([[roc.x(0), roc.y(0)], [roc.x(1), roc.y(1)]]) }));
+  const level = precision.y(curve.share);
+  precision.node.append(draw("path", { ...chance, d: line([[precision.x(0), level], [precision.x(1), level]]) }));
+  const others = data.errors.ranking.filter((other) => other !== curve);
+  for (const each of [...others, curve]) {
+    const kind = each === curve ? "own" : "other";
+    roc.node.append(draw("path", { class: kind, d: line(rocPoints(each, roc)) }));
+    precision.node.append(draw("path", { class: kind, d: line(precisionPoints(each, precision)) }));
+  }
+  if (point) {
+    roc.node.append(draw("circle", { class: "dot", cx: roc.x(point[FALSE_RATE]), cy: roc.y(point[RECALL]), r: 5 }));
+    const place = { cx: precision.x(point[RECALL]), cy: precision.y(point[PRECISION]) };
+    precision.node.append(draw("circle", { class: "dot", ...place, r: 5 }));
+  }
+  const figure = ({ node }, i) => make("figure", {}, node, make("figcaption", { class: "small" }, curve.said[i]));
+  return [figure(roc, 0), figure(precision, 1)];
+}
+
+const rocPoints = (curve, { x, y }) => [[x(0), y(0)], ...curve.points.map((p) => [x(p[FALSE_RATE]), y(p[RECALL])])];
+
+// In steps, as the average precision counts it.
+function precisionPoints(curve, { x, y }) {
+  let before = 0;
+  return curve.points.flatMap((p) => {
+    const step = [[x(before), y(p[PRECISION])], [x(p[RECALL]), y(p[PRECISION])]];
+    before = p[RECALL];
+    return step;
+  });
+}
+
+function pointTable(caption, points) {
+  const columns = [
+    { name: "threshold", show: (p) => plain(p[0]) },
+    { name: "rows called", show: (p) => String(p[1]) },
+    { name: "right", show: (p) => String(p[2]) },
+    { name: "false positives", show: (p) => String(p[1] - p[2]) },
+    { name: "precision", show: (p) => thousandths(p[PRECISION]) },
+    { name: "recall", show: (p) => thousandths(p[RECALL]) },
+    { name: "false positive rate", show: (p) => thousandths(p[FALSE_RATE]) },
+  ];
+  return table(caption, columns, points);
+}
+
+// A slider over thresholds, and what comes of each in words.
+function thresholdControl(move) {
+  const { points, said, use } = data.errors.thresholds;
+  const half = points.findIndex((p) => p[0] === 0.5);
+  const attributes = { type: "range", min: 0, max: points.length - 1, step: 1, value: half };
+  const slider = make("input", attributes);
+  const words = make("output", { class: "said" });
+  const show = () => {
+    const i = Number(slider.value);
+    words.textContent = said[i];
+    slider.setAttribute("aria-valuetext", String(points[i][0]));
+    move(points[i]);
+  };
+  slider.addEventListener("input", show);
+  show();
+  return [
+    make("h3", {}, "Where to put the threshold?"),
+    make("p", {}, use),
+    make("label", { class: "control" }, "Threshold ", slider),
+    make("p", {}, words),
+    behind("All thresholds as a table", () => pointTable("What comes of each threshold", points)),
+  ];
+}
+
 // Rows that deserve a look
 
+const recordedColumns = [
+  { name: "recorded", kind: "text", show: (i) => classes[rows[i].truth] },
+  { name: "its probability", show: (i) => thousandths(rows[i].proba[rows[i].truth]) },
+];
+
 function rowsToLookAt() {
-  const said = make("p", {}, data.look);
-  const found = positions(rows).filter((i) => rows[i].why.length);
-  if (!found.length) return [said];
-  // By the first reason; wrong labels that were given with confidence before others.
-  const [first, confidence] = [(i) => rows[i].why[0][0], (i) => rows[i].proba[rows[i].label]];
-  found.sort((i, k) => first(i) - first(k) || confidence(k) - confidence(i));
+  const said = make("p", {}, data.look.said);
   const columns = [
     { name: data.rowWord.toLowerCase() === "row" ? "row" : data.rowWord, kind: "text", show: linkToRow },
     { name: "label", kind: "text", show: (i) => classes[rows[i].label] },
-    { name: "probability", show: (i) => probabilityOf(rows[i], rows[i].label) },
+    { name: "probability", show: (i) => thousandths(rows[i].proba[rows[i].label]) },
+    ...(truthKnown ? recordedColumns : []),
     { name: "why", kind: "text", show: (i) => rows[i].why.map(([, sentence]) => sentence).join("; ") },
   ];
-  const order = truthKnown ? ", wrong ones first, the most confident before others" : "";
-  return [said, table(`Rows to look at${order}; a link shows why the row has its label`, columns, found, FEW)];
+  return [said, table("Rows to look at; a link shows why the row has its label", columns, data.look.rows, FEW)];
 }
 
 function linkToRow(i) {

@@ -29,7 +29,7 @@ function choice(id, names) {
 }
 
 function rowTitle(row) {
-  const mark = row.novel ? "⚠ novel" : `(${thousandths(row.proba[row.label])})`;
+  const mark = `(${thousandths(row.proba[row.label])})${row.novel ? " ⚠ novel" : ""}`;
   const said = `${row.name}: ${classes[row.label]} ${mark}`;
   return wrong(row) ? `✗ ${said}, recorded ${classes[row.truth]}` : said;
 }
@@ -75,16 +75,11 @@ function showRow() {
   browser.panel.replaceChildren(...(row ? rowPage(row) : [none]));
 }
 
-// The probability of a class; faint where it means little.
-function probabilityOf(row, a) {
-  return make("span", { class: row.novel ? "faint" : false }, thousandths(row.proba[a]));
-}
-
 function rowPage(row) {
   const { label, place, reasons, odds, support, caution } = row.words;
-  const verdict = ["verdict", ...(wrong(row) ? ["wrong"] : []), ...(row.novel ? ["faint"] : [])].join(" ");
+  const verdict = wrong(row) ? "verdict wrong" : "verdict";
   const parts = [
-    make("h3", {}, `${data.rowWord} ${row.name}: ${classes[row.label]}`),
+    make("h3", {}, `${data.rowWord} ${row.name}, labelled ${classes[row.label]}`),
     make("p", { class: verdict }, label),
   ];
   if (!data.explains) return [...parts, make("div", { class: "sides" }, probabilities(row), valuesOf(row))];
@@ -157,7 +152,7 @@ const byEvidence = (row) => positions(variables).sort(by((j) => -Math.abs(row.ev
 function probabilities(row) {
   const columns = [
     { name: "class", kind: "text", show: (a) => classes[a] },
-    { name: "probability", show: (a) => probabilityOf(row, a) },
+    { name: "probability", show: (a) => thousandths(row.proba[a]) },
     { name: "bar", kind: "chart", show: (a) => bar(row.proba[a], 0), sort: (a) => row.proba[a] },
   ];
   if (row.typicality) columns.splice(2, 0, { name: "typicality", show: (a) => thousandths(row.typicality[a]) });
@@ -192,6 +187,12 @@ function evidenceTable(row) {
   return table(`Evidence of each variable for ${pair}; it depends on the other values of the row`, columns, byEvidence(row), FEW);
 }
 
+// A number alone would look like a value.
+function trainingCalled(i) {
+  const label = trainingLabel(i);
+  return typeof label === "number" ? `training row ${label}` : label;
+}
+
 function supportTable(row) {
   const itself = { name: "this row", share: 2, shown: "", values: row.values };
   const known = (values) => values.filter((value) => value !== null).length;
@@ -200,7 +201,7 @@ function supportTable(row) {
   const telling = named.filter((k) => 2 * known(data.training[row.support[k]]) >= known(row.values));
   const listed = telling.length ? telling : named;
   const others = listed.map((k) => ({
-    name: data.trainingNames ? trainingName(row.support[k]) : `training row ${row.support[k]}`,
+    name: trainingCalled(row.support[k]),
     share: row.shares[k],
     shown: thousandths(row.shares[k]),
     values: data.training[row.support[k]],
@@ -210,10 +211,7 @@ function supportTable(row) {
     { name: "share", show: (each) => each.shown, sort: (each) => each.share },
     ...valueColumns(byEvidence(row), (each) => each.values),
   ];
-  const caption =
-    `Nearest training rows of ${classes[row.label]}. The density of a class says how closely its rows crowd around ` +
-    "this one; a share is the part of it that one training row brings. Variables by evidence";
-  const node = table(caption, columns, [itself, ...others]);
+  const node = table(`${row.words.nearest} Variables by evidence`, columns, [itself, ...others]);
   return make("div", { class: "values" }, node);
 }
 

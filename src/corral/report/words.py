@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
@@ -12,31 +11,33 @@ import numpy as np
 
 from corral.checking.labels import small_classes
 from corral.estimators.description import Description
+from corral.estimators.evaluated_rows import novelty_sentences
 from corral.estimators.validation import feature_names
+from corral.evaluation.advice import advice_on_labels
 from corral.evaluation.held_out import EQUAL_TO_NONE, HeldOut
-from corral.evaluation.scores import Recall, rows_to_halve_interval
-from corral.evidence.novelty import medians_where_unlike
+from corral.evaluation.intervals import rows_to_halve_interval
+from corral.evaluation.scores import ClassScores, Recall
 from corral.planning import LearningCurve, SampleSizes
 from corral.report.shown import Judged, Shown
-from corral.sentences.classes import needless_variables, number_of_markers
+from corral.sentences.classes import RANKING, needless_variables, number_of_markers
 from corral.sentences.numbers import begun, counted, interval_text, number_text
 from corral.sentences.scores import (
     ASK_FOR_SAMPLE_SIZES,
     EVERY_DIGIT,
+    SCORES,
     accuracy_interval,
     accuracy_of_known_rows,
     accuracy_of_new_rows,
-    below_most_frequent,
     curve_begins,
     expected_accuracy,
+    explained_without,
     fitted_model,
-    label_precision,
     most_frequent_mistake,
     other_accuracy,
     recall_known_least,
     recognised_least,
 )
-from corral.sentences.tables import copied_rows, groups_of_rows, novel_rows, why_novel
+from corral.sentences.tables import copied_rows, groups_of_rows
 
 
 def page_words(
@@ -51,6 +52,7 @@ def page_words(
     """All words of the template; `steps_before` are those of a pipeline whose last step is on the page."""
     judged = shown.judged
     predictions = None if judged is None else judged.predictions
+    n_judges = sum(judge.learnt_from is not None for judge in shown.judges)
     return {
         "summary": [
             fitted_model(
@@ -61,25 +63,22 @@ def page_words(
                 steps_before,
                 source,
             ),
-            *_summary(estimator, description, judged, rows),
+            *_summary(estimator, description, shown, rows),
         ],
         "classes": [
             {
                 "name": str(label),
                 "rows": number_text(estimator.class_count_[a]),
-                "variables": [] if description is None else description.lines(a),
+                "variables": [] if description is None else description.lines_beside_others(a),
             }
             for a, label in enumerate(estimator.classes_.tolist())
         ],
-        "recalls": {} if predictions is None else predictions.recalls(),
-        "interval_text": interval_text,
-        "called": [
-            label_precision(label, found.n_right, found.n_rows, found.confidence)
-            for label, found in ({} if predictions is None else predictions.precisions()).items()
-        ],
+        "scores": {} if predictions is None else _score_lines(predictions),
+        "class_scores": [] if predictions is None else _class_lines(predictions),
         "what_next": _what_next(estimator, description, judged, sample_sizes),
         "kind": type(estimator).__name__,
         "explains": description is not None,
+        "ranking": RANKING,
         "judged": judged,
         "sample_sizes": _sample_sizes(sample_sizes),
         "curve": _curve(sample_sizes, judged) if isinstance(sample_sizes, LearningCurve) else None,
@@ -89,7 +88,7 @@ def page_words(
         "parameters": _parameters(estimator),
         "versions": _versions(),
         "n_rows": shown.n_rows,
-        "by_others": any(judge.learnt_from is not None for judge in shown.judges),
+        "by_others": explained_without(n_judges) if n_judges else "",
         "known": bool((shown.truth >= 0).any()),
     }
 
@@ -98,16 +97,16 @@ def page_words(
 
 
 def _summary(
-    estimator: Any, description: Description | None, judged: Judged | None, rows: Sequence[Mapping[str, Any]]
+    estimator: Any, description: Description | None, shown: Shown, rows: Sequence[Mapping[str, Any]]
 ) -> list[str]:
     """Say how good a model is, how many rows are novel, and how many variables describe classes."""
-    said = []
+    said, judged = [], shown.judged
     if hasattr(estimator, "cv_log_loss_") and not (judged is not None and judged.unseen):
         said.append(expected_accuracy(estimator.cv_accuracy_, estimator.cv_log_loss_))
     if judged is not None:
         said += _quality(judged)
     if description is not None:
-        said += _novelty(estimator, rows)
+        said += _novelty(estimator, shown, rows)
         numbers, described = description.markers.sum(axis=1).tolist(), description.markers.any(axis=0)
         n_described = int(described.sum())
         said.append(number_of_markers(n_described, described.size, min(numbers), max(numbers)))
@@ -125,22 +124,69 @@ def _quality(judged: Judged) -> list[str]:
     said = accuracy_of_new_rows(
         f"{counted(len(predictions.truth), 'row')} {predictions.claim}",
         scores.accuracy,
-        accuracy_interval(scores.accuracy_interval, predictions.n_groups, ".1%"),
+        accuracy_interval(scores.intervals["accuracy"], predictions.n_groups, ".1%"),
         predictions.most_frequent_share(),
+        scores.auc,
         scores.log_loss,
         scores.calibration_error,
     )
     return [said, *([EVERY_DIGIT] if predictions.claim == EQUAL_TO_NONE else []), mistake]
 
 
-def _novelty(estimator: Any, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say how many rows are novel, and which variables most often make them so."""
-    n_novel, unlike = sum(row["novel"] for row in rows), [row["unlike"] for row in rows]
-    training = dict(zip(feature_names(estimator), estimator.model_.training.X.T, strict=True))
-    medians = medians_where_unlike(unlike, training)
-    counts = Counter(name for names in unlike for name in names)
-    why = why_novel(n_novel, len(rows), dict(counts.most_common()), medians)
-    return [novel_rows(n_novel, len(rows)), *([why] if why else [])]
+def _score_lines(predictions: HeldOut) -> dict[str, Any]:
+    """The table of scores: heads and lines, with those of baselines beside."""
+    own = predictions.scores()
+    others = {name: each.scores() for name, each in (predictions.baselines or {}).items()}
+    lines = [
+        [
+            name,
+            _score_text(getattr(own, key)),
+            interval_text(own.intervals.get(key)),
+            *(_score_text(getattr(scores, key)) for scores in others.values()),
+            meaning,
+        ]
+        for key, (name, meaning) in SCORES.items()
+    ]
+    return {"heads": ["value", "95 % interval", *others], "lines": lines}
+
+
+def _class_lines(predictions: HeldOut) -> list[dict[str, Any]]:
+    """Scores of each class with their intervals, and what its rows are most often taken for."""
+    by_class, lines = predictions.scores().by_class, []
+    for label, recall in predictions.recalls().items():
+        each = by_class[str(label)]
+        line = {
+            name: (_score_text(getattr(each, name)), _interval(each, name))
+            for name in ("recall", "precision", "f1", "auc", "average_precision")
+        }
+        mistaken = "" if recall.mistaken_for is None else f"{recall.mistaken_for} ({recall.n_mistaken})"
+        lines.append(
+            {"class": label, "n_rows": each.n_rows, "n_called": each.n_called, "mistaken": mistaken} | line
+        )
+    return lines
+
+
+def _score_text(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _interval(scores: ClassScores, name: str) -> str:
+    """Write an interval; empty where the score is not defined."""
+    if getattr(scores, name) is None:
+        return ""
+    return interval_text(scores.intervals[name]) or "none, of one group"
+
+
+def _novelty(estimator: Any, shown: Shown, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say how many rows are novel, and which variables most often make them so.
+
+    If some rows are left out, those with wrong labels were chosen first.
+    """
+    unlike = [row["unlike"] for row in rows if row["novel"]]
+    at_random = len(rows) == shown.n_rows or bool((shown.truth < 0).all())
+    return novelty_sentences(
+        estimator, len(unlike), len(rows), lambda: unlike, at_random=at_random, where=" on this page"
+    )
 
 
 # What next
@@ -155,8 +201,7 @@ def _what_next(
     """Say which classes lack rows, which variables add nothing, and whether rows belong together."""
     said = []
     if judged is not None:
-        accuracy, baseline = judged.predictions.scores().accuracy, judged.predictions.most_frequent_share()
-        said.append(begun(below_most_frequent(accuracy, baseline)))
+        said += [begun(sentence) for sentence in advice_on_labels(estimator, judged.predictions)]
     counts = map(int, estimator.class_count_)
     small = small_classes(dict(zip(map(str, estimator.classes_.tolist()), counts, strict=True)))
     said += [begun(str(finding)) for finding in small]
@@ -220,11 +265,11 @@ def _parameters(estimator: Any) -> list[tuple[str, str, str]]:
         chosen = {name: f"counts for {share:.0%}" for name, share in estimator.model_.pool.shares().items()}
     else:
         chosen = {name: repr(value) for name, value in getattr(estimator, "best_params_", {}).items()}
-    given = {name: repr(value) for name, value in estimator.get_params().items()}
+    defaults = {name: repr(value) for name, value in type(estimator)().get_params().items()}
+    params = {name: repr(value) for name, value in estimator.get_params().items()}
     return [
-        (name, value, origin)
-        for origin, values in (("chosen", chosen), ("given", given))
-        for name, value in values.items()
+        *((name, value, "chosen") for name, value in chosen.items()),
+        *((name, value, "default" if value == defaults[name] else "given") for name, value in params.items()),
     ]
 
 

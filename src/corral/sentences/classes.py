@@ -2,19 +2,57 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from corral.sentences.numbers import counted, different_texts, exact_text, listed, range_texts
+from corral.sentences.numbers import (
+    counted,
+    different_texts,
+    exact_text,
+    listed,
+    number_text,
+    percent_texts,
+    range_texts,
+)
 
-# Phrases about a class.
-_MOST_PHRASES = 4
+# Phrases about a class, of each kind: more than four are not read.
+MOST_PHRASES = 4
 
+# Part of the largest effect below which a marker is not shown: it adds little to what the first one says.
+LEAST_PART = 1.0 / 3.0
+
+# Digits of the ends of a range: they are rounded already, and a double has 15 that are sure.
+_DIGITS_OF_ENDS = 15
 
 NO_MARKER = "no variable found"
 NO_MARKER_AT_ALL = (
     "No variable stands out as describing a class: no test of values or of single levels shows one to differ "
     "from the others by more than chance and not negligibly. Labels rest on variables together."
 )
+RANKING = (
+    "Variables that tell the class best from all other rows come first. The effect measures that, from -1 to "
+    "1: Cliff's delta (twice the area under the ROC curve, less 1) of values or of their distances from the "
+    f"median, or the difference of two shares. A class shows at most {MOST_PHRASES} variables, and none with "
+    "less than a third of the largest effect."
+)
+
+
+def frequency_words(low: float, high: float, word: str, category: str | None = None, n_alike: int = 1) -> str:
+    """Say what is "more often" or "less often", as in "= 1 more often": a category, a value or a range.
+
+    NaN is an end without limit. `n_alike` categories are as frequent as the one that is named.
+    """
+    if category is not None:
+        more = (
+            f" or {n_alike - 1} other {'category' if n_alike == 2 else 'categories'}" if n_alike > 1 else ""
+        )
+        return f'= "{category}"{more} {word}'
+    if low == high:
+        return f"= {exact_text(low)} {word}"
+    ends = [number_text(end, _DIGITS_OF_ENDS) for end in (low, high)]
+    if math.isnan(low):
+        return f"at most {ends[1]} {word}"
+    return f"at least {ends[0]} {word}" if math.isnan(high) else f"{ends[0]} to {ends[1]} {word}"
 
 
 def difference(
@@ -22,43 +60,63 @@ def difference(
     direction: str,
     middles: Sequence[float],
     ranges: Sequence[Sequence[float]],
-    value: float,
     shares: Sequence[float],
+    n_background: int,
+    n_others: int,
 ) -> str:
     """Say how a class differs in a variable, as in "petal length low (1.5; others 4.9)".
 
-    Numbers are those of the class and of its background: medians, quartiles, and shares of a value.
+    Numbers are those of the class, of all other rows and of the background: medians, quartiles, and shares.
+    The background is shown if it is only `n_background` of the `n_others` other classes; 0 means all of them.
     """
-    if not direction:  # too few values, or no difference
-        return f"{name} (direction unknown)"
-    medians, quartiles = different_texts(middles), range_texts(*ranges)
-    percents = [f"{share:.0%}" for share in shares]
+    if not direction:
+        return f"{name} (no clear difference)"
+    n_samples = 3 if n_background else 2
     if direction.endswith(" often"):
-        shown = percents
-    elif direction in ("high", "low") and medians[0] != medians[1]:
-        shown = medians
-    elif quartiles[0] != quartiles[1]:
-        shown = quartiles
-    else:  # as where most values are zero
-        shown = [f"{exact_text(value)} in {percents[0]}", f"in {percents[1]}"]
-    return f"{name} {direction} ({shown[0]}; others {shown[1]})"
+        texts, all_others = percent_texts(shares[:n_samples]), "of all others"
+    elif direction in ("high", "low") and middles[0] != middles[1]:
+        texts, all_others = different_texts(middles[:n_samples]), "in all others"
+    else:
+        texts, all_others = range_texts(*ranges[:n_samples]), "in all others"
+    return f"{name} {direction} ({_beside_others(texts, n_background, n_others, all_others)})"
 
 
-def often_missing(name: str, share: float, background_share: float) -> str:
-    """Say that a class lacks values of a variable more or less often than its background."""
-    often = "more" if share > background_share else "less"
-    return f"{name} missing {often} often ({share:.0%}; others {background_share:.0%})"
+def often_missing(name: str, shares: Sequence[float], n_background: int, n_others: int) -> str:
+    """Say that a class lacks a variable more or less often than all other rows; see `difference`."""
+    word = "more" if shares[0] > shares[1] else "less"
+    texts = percent_texts(shares[: 3 if n_background else 2])
+    return f"{name} missing {word} often ({_beside_others(texts, n_background, n_others, 'of all others')})"
 
 
-def class_lines(differences: Sequence[str], missing: Sequence[str], rests_on: Sequence[str]) -> list[str]:
-    """Lines on a class: its first markers, values that it often lacks, and what its labels also rest on."""
-    lines = [*_first(differences or [NO_MARKER]), *_first(missing)]
-    return [*lines, f"labels also rest on {', '.join(rests_on)}"] if rests_on else lines
+def _beside_others(texts: Sequence[str], n_background: int, n_others: int, all_others: str) -> str:
+    if not n_background or texts[1] == texts[2]:
+        return f"{texts[0]}; others {texts[1]}"
+    return f"{texts[0]}; {texts[2]} in {n_background} of {n_others} other classes; {texts[1]} {all_others}"
 
 
-def _first(phrases: Sequence[str]) -> list[str]:
-    more = len(phrases) - _MOST_PHRASES
-    return [*phrases[:_MOST_PHRASES], *([f"and {more} more"] if more > 0 else [])]
+def class_lines(
+    differences: Sequence[str], n_more: int, missing: Sequence[str], rests_on: Sequence[str]
+) -> list[str]:
+    """Lines on a class: its first markers, values that it often lacks, and what its labels also rest on.
+
+    `n_more` markers are not among the first ones.
+    """
+    lines = [*(differences or [NO_MARKER]), *_more(n_more), *missing[:MOST_PHRASES]]
+    lines += _more(len(missing) - MOST_PHRASES)
+    return [*lines, *_also(rests_on)]
+
+
+def mirrored_lines(other: str, rests_on: Sequence[str]) -> list[str]:
+    """Lines on the first of two classes, if the second one has the same markers."""
+    return [f"the same variables as for {other}, the other way round", *_also(rests_on)]
+
+
+def _more(n: int) -> list[str]:
+    return [f"and {n} more"] if n > 0 else []
+
+
+def _also(rests_on: Sequence[str]) -> list[str]:
+    return [f"labels also rest on {', '.join(rests_on)}"] if rests_on else []
 
 
 def number_of_markers(n_described: int, n_variables: int, fewest: int, most: int) -> str:

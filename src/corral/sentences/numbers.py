@@ -53,15 +53,24 @@ def different_texts(values: Sequence[float], least_digits: int = _DIGITS) -> lis
     return [number_text(value, _MOST_DIGITS) for value in values]
 
 
-def range_texts(first: Sequence[float], second: Sequence[float]) -> list[str]:
-    """Write two ranges, such as "1.2 to 1.5", with so many digits that the wider one looks wider."""
-    ends = [*first, *second]
+def range_texts(*ranges: Sequence[float]) -> list[str]:
+    """Write ranges, such as "1.2 to 1.5", so that the wider one of the first two looks wider."""
+    ends = [end for each in ranges for end in each]
     wider = _compare_widths(ends)
     for digits in range(_DIGITS, _MOST_DIGITS + 1):
         texts = different_texts(ends, digits)
         if _compare_widths([float(text) for text in texts]) == wider:
             break
-    return [f"{texts[0]} to {texts[1]}", f"{texts[2]} to {texts[3]}"]
+    return [f"{low} to {high}" for low, high in zip(texts[::2], texts[1::2], strict=True)]
+
+
+def percent_texts(shares: Sequence[float]) -> list[str]:
+    """Write shares as percentages, with at most two decimals if the first one would look like the second."""
+    for digits in range(3):
+        texts = [f"{share:.{digits}%}" for share in shares]
+        if shares[0] == shares[1] or texts[0] != texts[1]:
+            break
+    return texts
 
 
 def _compare_widths(ends: Sequence[float]) -> int:

@@ -6,10 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from corral.sentences.numbers import counted, different_texts, named_value, value_text
+from corral.sentences.numbers import counted, different_texts, listed, named_value, value_text
+from corral.sentences.tables import CHANCE_OF_NOVELTY
 
 # Variables of a row for and against its label.
 _MOST_REASONS = 3
+
+# Of labels with less than this probability more than one in ten is wrong by chance, if probabilities are
+# right: then an error is no reason to doubt the record.
+_CONFIDENT = 0.9
 
 # Evidence that changes odds by less than a twentieth.
 NO_EVIDENCE = 0.05
@@ -23,9 +28,10 @@ def label_of_row(called: str, label: Any, probability: float, rival: Any, rival_
     )
 
 
-def wrong(truth: Any, label: Any) -> str:
-    """Say that a label is not the recorded class."""
-    return f"recorded {truth}, predicted {label}: check the record or the measurements"
+def wrong(truth: Any, label: Any, probability: float) -> str:
+    """Say that a label is not the recorded class, and what to check if its `probability` is high."""
+    advice = ": check the record or the measurements" if probability >= _CONFIDENT else ""
+    return f"recorded {truth}, predicted {label}{advice}"
 
 
 def torn(rival: Any, probability: float) -> str:
@@ -33,21 +39,19 @@ def torn(rival: Any, probability: float) -> str:
     return f"torn: {rival} has {probability:.3f}"
 
 
-def value_beside_others(
-    name: str, value: Any, ends: Sequence[float], typical: tuple[Any, Any] | None = None
-) -> str:
-    """Name a value, the range of the training rows, and the typical value of a class if it is given.
+def value_beside_class(name: str, value: Any, label: Any, ends: Sequence[float], typical: Any = None) -> str:
+    """Name a value, and the typical value and the range of the training rows of a class, if there are any.
 
-    As in "length = 9.1 (setosa typically 1.5; training rows 1 to 6.9)", with so many digits that numbers that
-    differ look different. Categories have no range: `ends` is empty.
+    As in "length = 9.1 (setosa typically 1.5; from 1 to 1.9)", with so many digits that numbers that differ
+    look different. Categories have no range: `ends` is empty.
     """
-    compared = [value, *([] if typical is None else [typical[1]]), *ends]
+    compared = [value, *([] if typical is None else [typical]), *ends]
     are_numbers = all(isinstance(each, float) and not math.isnan(each) for each in compared)
     texts = different_texts(compared) if are_numbers else [value_text(each) for each in compared]
-    beside = [] if typical is None else [f"{typical[0]} typically {texts[1]}"]
-    beside += [f"training rows {texts[-2]} to {texts[-1]}"] if ends else []
+    beside = [] if typical is None else [f"typically {texts[1]}"]
+    beside += [f"from {texts[-2]} to {texts[-1]}"] if ends else []
     said = named_value(name, value, texts[0])
-    return f"{said} ({'; '.join(beside)})" if beside else said
+    return f"{said} ({label} {'; '.join(beside)})" if beside else said
 
 
 def novelty(nearest: Any, values: Sequence[str]) -> str:
@@ -62,14 +66,21 @@ def novelty(nearest: Any, values: Sequence[str]) -> str:
     )
 
 
-def place(nearest: Any, typicality: float, novel: str) -> str:
-    """Say how typical a row is of the nearest class, or that it is novel."""
+def place(nearest: Any, typicality: float, novel: str, lacking: Sequence[str] = ()) -> str:
+    """Say how typical a row is of the nearest class, or that it is novel.
+
+    `lacking` are variables that the row has a value of, and no training row of the class.
+    """
     if novel:
-        return f"It is novel: {novel}. The label means little."
-    return (
-        f"Of the training rows of {nearest}, the class nearest to it, "
-        f"{typicality:.{int(typicality < 0.1)}%} are at most as typical."
+        return f"It is novel: {novel}. {CHANCE_OF_NOVELTY}"
+    said = (
+        f"It is at least as typical of {nearest}, the class nearest to it, as "
+        f"{typicality:.{int(typicality < 0.1)}%} of its training rows."
     )
+    if not lacking:
+        return said
+    names = listed(lacking, str)
+    return f"{said} No row of {nearest} has a value of {names}, so that only other variables are compared."
 
 
 def reasons(
@@ -87,7 +98,8 @@ def reasons(
     return " ".join(
         f"In favour of {name}: "
         + ", ".join(
-            f"{named_value(names[j], values[j])} ({times(evidence[j])})" for j in side[:_MOST_REASONS]
+            f"{named_value(names[j], values[j])} (makes it {times(evidence[j])} as likely)"
+            for j in side[:_MOST_REASONS]
         )
         + "."
         if side
@@ -121,21 +133,85 @@ def _more_likely(log_odds: float, label: Any, rival: Any) -> str:
 
 def support(label: Any, effective_rows: float) -> str:
     """Say how many training rows carry the density of the label at a row."""
-    return f"The density of {label} here is carried as if by {counted(round(effective_rows), 'row')}."
+    return f"The label {label} rests on about {counted(round(effective_rows), 'training row')}."
+
+
+def training_row(name: Any) -> str:
+    """What a training row is called: its label, or its number with the word."""
+    return name if isinstance(name, str) else f"row {name}"
+
+
+def nearest_rows(
+    label: Any, names: Sequence[Any], shares: Sequence[float], *, stands_out: bool, n_tied: int
+) -> str:
+    """Name the training rows most like a row, or those nearest to it if the density rests on many alike.
+
+    None is named if more rows are tied than names are given.
+    """
+    if n_tied > len(names):
+        return f"{no_row_stands_out(label)}: {n_tied} have the same part in its density, and are as near."
+    if not stands_out:
+        return (
+            f"{no_row_stands_out(label)}: many have the same part in its density. The nearest, by the "
+            f"variables that carry the label, are {', '.join(map(training_row, names))}."
+        )
+    listed_rows = ", ".join(
+        f"{training_row(name)} ({share:.0%})" for name, share in zip(names, shares, strict=True)
+    )
+    return f"Training rows of {label} most like it, with their share of its density: {listed_rows}."
+
+
+def no_row_stands_out(label: Any) -> str:
+    """Say that no training row of a class is more like a row than many others."""
+    return f"No training row of {label} stands out"
+
+
+def nearest_rows_caption(label: Any, n_listed: int, *, stands_out: bool, n_tied: int) -> str:
+    """Say what a table of the training rows most like a row shows."""
+    if n_tied > n_listed:
+        return f"Nearest training rows of {label}: {n_listed} of {n_tied} that are equally near."
+    if not stands_out:
+        return (
+            f"Nearest training rows of {label}, by the variables that carry the label. "
+            f"{no_row_stands_out(label)}: many have the same part in its density."
+        )
+    return (
+        f"Nearest training rows of {label}. The density of a class says how closely its rows crowd around "
+        "this one; a share is the part of it that one training row brings."
+    )
 
 
 def rests_on_row(name: str, share: float) -> str:
     """Say that a label rests on one training row."""
-    return f"the label rests on one training row: {name} has {share:.0%} of its density"
+    return f"the label rests on one training row: {name} has {share:.0%} of its density{_UNUSUAL}"
 
 
 def rests_on_group(share: float) -> str:
     """Say that a label rests on the training rows of one group."""
-    return f"the label rests on one group: its rows have {share:.0%} of its density"
+    return f"the label rests on one group: its rows have {share:.0%} of its density{_UNUSUAL}"
 
 
-def rows_to_look_at(n_found: int, n_rows: int, counts: Mapping[str, int], *, several: bool) -> str:
-    """Say how many rows deserve a look, and how many for each reason; `several` if a row has two reasons."""
-    more = ", some for more than one reason" if several else ""
+_UNUSUAL = ", more than at 95 in 100 training rows"
+
+
+def rows_to_look_at(n_listed: int, n_rows: int, counts: Mapping[str, int], *, truth_known: bool) -> str:
+    """Say which rows are listed, and how many of all have which reason for a look."""
+    what = "recorded class" if truth_known else "label"
     named = ", ".join(f"{n} {name}" for name, n in counts.items())
-    return f"{n_found} of {counted(n_rows, 'row')} on this page{more}: {named}."
+    return (
+        f"The {counted(n_listed, 'row')} on this page whose {what} has the least probability, the least "
+        f"probable first. Of all {counted(n_rows, 'row')}: {named}."
+    )
+
+
+def assessed_row(
+    called: str, label: Any, probability: float, typicality: float, novel: bool, labels: Sequence[Any]
+) -> str:
+    """Say which label a row gets, how typical it is, whether it is novel, and which labels it may have."""
+    place = f"typicality {typicality:.2f}{', novel' * novel}"
+    return f"row {called}: {label} ({probability:.2f}), {place}, set: {set_text(labels)}"
+
+
+def set_text(labels: Sequence[Any]) -> str:
+    """Write the labels of a prediction set, as in "ant, bee"; "empty" if there are none."""
+    return ", ".join(map(str, labels)) or "empty"

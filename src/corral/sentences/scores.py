@@ -10,6 +10,16 @@ from corral.sentences.numbers import counted, interval_text
 EVERY_DIGIT = (
     "Rows are compared in every digit, so a training row that was rounded or converted counts as new."
 )
+# What scores are called, and what they are.
+SCORES = {
+    "accuracy": ("accuracy", "share of rows with the right label"),
+    "balanced_accuracy": ("balanced accuracy", "mean recall of the classes"),
+    "auc": ("AUC", "probability that a row of a class ranks above another row; 0.5 is chance"),
+    "average_precision": ("average precision", "mean precision over the thresholds of a class"),
+    "log_loss": ("log loss", "mean surprise at the right class; lower is better"),
+    "brier_score": ("Brier score", "squared error of the probabilities; lower is better"),
+    "calibration_error": ("calibration error", "how far the probability of a label is from the share right"),
+}
 ASK_FOR_SAMPLE_SIZES = (
     "How many rows of each class a wanted accuracy takes is not on this page: ask for it by --goal, or hand "
     "over what estimate_sample_sizes returns."
@@ -44,20 +54,27 @@ def accuracy_of_known_rows(n_rows: int, accuracy: float) -> str:
 
 
 def accuracy_of_new_rows(
-    rows: str, accuracy: float, interval: str, baseline: float, log_loss: float, calibration_error: float
+    rows: str,
+    accuracy: float,
+    interval: str,
+    baseline: float,
+    auc: float | None,
+    log_loss: float,
+    calibration_error: float,
 ) -> str:
     """Say how many labels are right of rows that a model has not seen, and how good probabilities are."""
+    ranks = "" if auc is None else f"The AUC is {auc:.3f}. "
     return (
         f"Of {rows}, {accuracy:.1%} get the right label ({interval}); the most frequent class has "
-        f"{baseline:.1%} of them. The log loss is {log_loss:.3f}, and the probability of a label is off by "
-        f"{calibration_error:.3f} on average."
+        f"{baseline:.1%} of them. {ranks}The log loss is {log_loss:.3f}, and the probability of a label is "
+        f"off by {calibration_error:.3f} on average."
     )
 
 
 def most_frequent_mistake(label: Any, mistaken_for: Any, n_mistaken: int, n_rows: int) -> str:
     """Say which class is taken for which other one most often."""
     if not n_mistaken:
-        return "None is wrong."
+        return "Every label is right."
     rows = f"{n_mistaken} of {counted(n_rows, 'row')} of {label}"
     return f"The most frequent mistake is to take {label} for {mistaken_for}: {rows}."
 
@@ -67,16 +84,16 @@ def recall_known_least(
 ) -> str:
     """Say which recall has the widest interval, and how many more rows halve it; None if rows have groups."""
     rows = counted(n_rows, "row")
-    known = f"from {interval_text(interval)}, by {rows}"
+    certainty = f"{interval_text(interval)}, from {rows}"
     if interval is None:
-        known = f"there is no interval, by {rows} of one group"
+        certainty = f"its {rows} are of one group, so there is no interval"
     more = f"More rows of {label}, of new groups, would tell most."
     if n_more is not None:
         more = (
             f"To know it twice as well, which does not raise it, judge about {n_more} more rows of {label}, "
             f"{n_more + n_rows} in all."
         )
-    return f"The recall known least is that of {label}: {known}. {more}"
+    return f"The recall of {label} is the least certain: {certainty}. {more}"
 
 
 def recognised_least(label: Any, n_right: int, n_rows: int, mistaken_for: Any) -> str:
@@ -113,12 +130,51 @@ def accuracy_interval(
     return f"95% interval {interval_text(interval, style)}{groups}"
 
 
-def label_precision(label: Any, n_right: int, n_rows: int, confidence: float) -> str:
-    """Say how many rows with a label are of its class, and how many would be by their probabilities."""
+def explained_without(n_models: int) -> str:
+    """Say which models label and explain rows that were held out, and which one is the final model."""
+    models = "one model" if n_models == 1 else f"{n_models} models, one for each fold"
     return (
-        f"Of {counted(n_rows, 'row')} called {label}, {n_right} {'is' if n_right == 1 else 'are'} "
-        f"({n_right / n_rows:.1%}); by the probabilities it would be {confidence:.1%}."
+        f"Each is labelled and explained by a model that was fitted without it ({models}), so that the "
+        "errors here are those counted on this page. The final model, which the other "
+        "sections show, is fitted to all rows."
     )
+
+
+def ranking(
+    label: Any,
+    auc: float,
+    auc_interval: tuple[float, float] | None,
+    precision: float,
+    precision_interval: tuple[float, float] | None,
+    share: float,
+) -> list[str]:
+    """Say how to read the ROC curve and the precision-recall curve of a class."""
+    first, second = (
+        f"{value:.3f}" + (f" ({interval_text(interval)})" if interval else "")
+        for value, interval in ((auc, auc_interval), (precision, precision_interval))
+    )
+    return [
+        f"AUC of {label}: {first}. On the diagonal its rows would rank like any others.",
+        f"Average precision of {label}: {second}. Without variables it would be {share:.3f}, its share "
+        "of the rows.",
+    ]
+
+
+def threshold_costs(label: Any) -> str:
+    """Say how a threshold is put to use."""
+    return (
+        f"A row is called {label} if its probability of {label} is at least the threshold. To use a "
+        f"threshold t, compare predict_proba with it, or decide by costs: t for a row that is falsely "
+        f"called {label}, and 1 - t for a row of {label} that is missed."
+    )
+
+
+def grouped_rows(name: str, n_groups: int) -> str:
+    """Say that rows of a group were held out together, and how many groups intervals rest on."""
+    intervals = f"intervals are for new groups, of which {n_groups} were held out"
+    if n_groups == 1:
+        intervals = "all are of one group, which gives no interval: say --cv, or a larger --test-size"
+    return f"rows that share {name!r} were held out together; {intervals}"
 
 
 def reliability(n_groups: int | None) -> str:
@@ -134,14 +190,56 @@ def reliability(n_groups: int | None) -> str:
     )
 
 
-NO_DIFFERENCE = "these variables may not tell the classes apart, so do not rely on its labels"
-
-
-def below_most_frequent(accuracy: float, baseline: float, advice: str = NO_DIFFERENCE) -> str:
-    """Say that labels are worse than the same label for all rows; empty if they are not."""
-    if accuracy >= baseline:
-        return ""
+def useless_labels(accuracy: float, share: float, log_loss: float, entropy: float, advice: str) -> str:
+    """Say that neither labels nor probabilities are better than the frequencies of the classes."""
     return (
-        f"the accuracy, {accuracy:.3f}, is below the {baseline:.3f} of always naming the most frequent "
-        f"class: {advice}."
+        f"the accuracy, {accuracy:.3f}, is not above the {share:.3f} of always naming the most frequent "
+        f"class by more than chance, and the log loss, {log_loss:.3f}, is not below the {entropy:.3f} of the "
+        f"class frequencies: {advice}."
+    )
+
+
+NO_DIFFERENCE = "these variables may not tell the classes apart, so do not rely on its labels"
+TRY_POOL = "do not rely on its labels, and try CorralClassifier (--estimator cv)"
+
+
+def useless_by_equal_priors(balanced_accuracy: float, chance: float, auc: float, advice: str) -> str:
+    """Say that labels and ranks are no better than chance, where priors are not the class frequencies."""
+    return (
+        f"the balanced accuracy, {balanced_accuracy:.3f}, is not above the {chance:.3f} of guessing by more "
+        f"than chance, nor is the AUC, {auc:.3f}, above 0.5: {advice}."
+    )
+
+
+def worse_by_equal_priors(accuracy: float, share: float) -> str:
+    """Say that labels are worse than the most frequent class because priors are not the frequencies."""
+    return (
+        f"the accuracy, {accuracy:.3f}, is below the {share:.3f} of always naming the most frequent class: "
+        "priors other than the class frequencies favor rare classes, so look at the recall of each class."
+    )
+
+
+def rarely_called(label: Any, n_called: int, n_rows: int, auc: float, *, two_classes: bool) -> str:
+    """Say that a class hardly ever gets its label although it could be found, and how."""
+    called = (
+        f"only {counted(n_called, 'row')} {'is' if n_called == 1 else 'are'}" if n_called else "no row is"
+    )
+    threshold = ", or choose a lower threshold than 0.5" if two_classes else ""
+    return (
+        f"{called} called {label}, although {n_rows} are {label} and its probability ranks them above others "
+        f"(AUC {auc:.3f}; chance is 0.5). To find more of them, and more false ones, fit with "
+        "priors='uniform' (--priors uniform), state what mistakes cost (decide, or corral predict --costs)"
+        f"{threshold}."
+    )
+
+
+def threshold_consequences(
+    label: Any, threshold: float, n_called: int, n_right: int, n_rows: int, n_all: int
+) -> str:
+    """Say what comes of calling every row whose probability of a class is at least a threshold."""
+    precision = f", {n_right / n_called:.1%} of them rightly" if n_called else ""
+    return (
+        f"With the threshold {threshold:g}, {n_called} of {counted(n_all, 'row')} are called {label}"
+        f"{precision}: {n_called - n_right} are not {label}. {n_right} of the {n_rows} rows of {label} are "
+        f"found ({n_right / max(n_rows, 1):.1%})."
     )

@@ -11,10 +11,12 @@ from corral.sentences.numbers import counted, different_texts
 # A ratio whose decimal logarithm is this close to a whole number looks like a change of units.
 _NEAR_A_POWER = 0.1
 
-# Share of novel rows, of which chance would make 1 in 100, beyond which a reason is given, and how many
-# variables it names.
-_MANY_NOVEL = 0.05
+# Variables that are named as the reason of a shift.
 _MOST_UNLIKE = 3
+
+# P-value of the number of novel rows below which these are more than chance makes: one report in a hundred
+# would say so wrongly.
+_MORE_THAN_CHANCE = 0.01
 
 
 def copied_rows(n_copies: int, n_rows: int) -> str:
@@ -62,42 +64,89 @@ def groups_of_rows(n_groups: int | None) -> str:
     )
 
 
-def novel_rows(n_novel: int, n_rows: int) -> str:
-    """Say how many rows are novel."""
+def number_of_novel_rows(n_novel: int) -> str:
+    """Count novel rows, as in "2 are novel"."""
+    return f"{n_novel or 'none'} {'are' if n_novel > 1 else 'is'} novel"
+
+
+def novel_rows(n_novel: int, n_rows: int, pvalue: float | None, where: str = "") -> str:
+    """Say how many rows are novel, and whether these are more than chance makes.
+
+    `pvalue` is that of the number of novel rows, None if the rows are no random sample. `where` says where
+    the rows are, as in " on this page".
+    """
     if not n_novel:
         return (
-            f"None of {counted(n_rows, 'row')} looked at one by one is novel, which means less typical than "
-            "99 in 100 training rows of all classes together."
+            f"None of {counted(n_rows, 'row')}{where} is novel, which means less typical than 99 in 100 "
+            "training rows of all classes together."
         )
-    are, their = ("is", "Its label means") if n_novel == 1 else ("are", "Their labels mean")
+    are, them = ("is", "it") if n_novel == 1 else ("are", "them")
+    said = (
+        f"{n_novel} of {counted(n_rows, 'row')}{where} {are} novel: less typical, at the class nearest to "
+        f"{them}, than 99 in 100 training rows of all classes together."
+    )
+    if pvalue is None:
+        return f"{said} {CHANCE_OF_NOVELTY}"
+    verdict = "significantly" if more_than_chance(pvalue) else "not significantly"
+    this = "this is" if n_novel == 1 else "these are"
     return (
-        f"{n_novel} of {counted(n_rows, 'row')} looked at one by one {are} novel: less typical, at the class "
-        f"that fits best, than 99 in 100 training rows of all classes together. {their} little."
+        f"{said} By chance about {0.01 * n_rows:.2g} would be; {this} {verdict} more (binomial test, "
+        f"{_pvalue_text(pvalue)})."
     )
 
 
-def why_novel(
-    n_novel: int,
-    n_rows: int,
-    counts: Mapping[str, int],
-    medians: Mapping[str, tuple[float, float]],
-) -> str:
-    """Say which variables make novel rows so, the most frequent first; empty if chance may have made them.
+CHANCE_OF_NOVELTY = "About 1 in 100 rows that are like the training rows is novel, too."
 
-    `counts` has the novel rows of each variable, `medians` its median in them and in the training rows.
+
+def more_than_chance(pvalue: float) -> bool:
+    """Whether novel rows are more than chance makes, by the p-value of their number."""
+    return pvalue < _MORE_THAN_CHANCE
+
+
+def _pvalue_text(pvalue: float) -> str:
+    return "p < 0.001" if pvalue < 0.001 else f"p = {pvalue:.2g}"
+
+
+def why_novel(
+    n_novel: int, n_explained: int, counts: Mapping[str, int], medians: Mapping[str, tuple[float, float]]
+) -> str:
+    """Say which variables make novel rows so, the most frequent first; empty if no variable is frequent.
+
+    `counts` has how many of the explained rows each variable makes novel, `medians` its median in them and in
+    the training rows.
     """
-    beside = {name: f"; {_two_medians(*pair)}" for name, pair in medians.items()}
-    named = [
-        f"{name} (in {n} of {n_novel}{beside.get(name, '')})"
-        for name, n in list(counts.items())[:_MOST_UNLIKE]
-        if n >= n_novel / 2.0
-    ]
-    if not named or n_novel < max(3.0, _MANY_NOVEL * n_rows):
+    named = _most_frequent(counts, n_explained, medians)
+    if not named:
         return ""
+    first = "" if n_explained == n_novel else f"{n_explained} of the novel rows were looked at. "
+    return f"{first}What makes them unlike the training rows is most often {named}: {_CHECK_UNITS}"
+
+
+def shifted_table(n_rows: int, counts: Mapping[str, int], medians: Mapping[str, tuple[float, float]]) -> str:
+    """Say in which variables most rows of a table lie outside the range of the training rows.
+
+    `counts` has how many of the rows do, by variable, `medians` those of the rows and of the training rows.
+    """
     return (
-        "These are more than chance makes novel. What makes them unlike the training rows is most often "
-        f"{', '.join(named)}: see whether the units are those of the training rows, and whether the rows "
-        "were measured in the same way."
+        "Most rows lie outside the range of the training rows in "
+        f"{_most_frequent(counts, n_rows, medians)}: {_CHECK_UNITS}"
+    )
+
+
+_CHECK_UNITS = (
+    "see whether the units are those of the training rows, and whether the rows were measured in the same "
+    "way."
+)
+
+
+def _most_frequent(counts: Mapping[str, int], n_rows: int, medians: Mapping[str, tuple[float, float]]) -> str:
+    """Name the variables that concern at least half of the rows, with their medians."""
+    beside = {name: f"; {_two_medians(*pair)}" for name, pair in medians.items()}
+    most = sorted(counts, key=lambda name: -counts[name])[:_MOST_UNLIKE]
+    return ", ".join(
+        f"{name} (in {counts[name]} of {n_rows}{beside.get(name, '')})"
+        for name in most
+        if counts[name] >= n_rows / 2.0
     )
 
 

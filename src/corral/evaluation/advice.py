@@ -1,0 +1,43 @@
+"""What to do about labels that are of little use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corral.estimators.corral_classifier import CorralClassifier
+from corral.estimators.priors import are_empirical
+from corral.evaluation.held_out import HeldOut
+from corral.evaluation.scores import Comparison, Scores
+from corral.sentences.scores import (
+    NO_DIFFERENCE,
+    TRY_POOL,
+    rarely_called,
+    useless_by_equal_priors,
+    useless_labels,
+    worse_by_equal_priors,
+)
+
+
+def advice_on_labels(estimator: Any, predictions: HeldOut) -> list[str]:
+    """Say whether labels are no better than the class frequencies, and which classes are rarely called."""
+    advice = NO_DIFFERENCE if isinstance(estimator, CorralClassifier) else TRY_POOL
+    found, scores = predictions.against_frequencies(), predictions.scores()
+    if hasattr(estimator, "priors") and not are_empirical(estimator):
+        return _advice_on_balanced_labels(found, scores, advice)
+    if found.is_useless:
+        return [useless_labels(found.accuracy, found.share, found.log_loss, found.entropy, advice)]
+    two_classes = predictions.classes.size == 2
+    return [
+        rarely_called(label, each.n_called, each.n_rows, each.auc, two_classes=two_classes)
+        for label, each in scores.by_class.items()
+        if each.auc is not None and each.is_rarely_called
+    ]
+
+
+def _advice_on_balanced_labels(found: Comparison, scores: Scores, advice: str) -> list[str]:
+    """The same for priors other than the class frequencies, which do not aim at accuracy and log loss."""
+    chance = 1.0 / len(scores.by_class)
+    balanced, auc = scores.intervals["balanced_accuracy"], scores.intervals.get("auc")
+    if scores.auc is not None and balanced and auc and balanced[0] <= chance and auc[0] <= 0.5:
+        return [useless_by_equal_priors(scores.balanced_accuracy, chance, scores.auc, advice)]
+    return [worse_by_equal_priors(found.accuracy, found.share)] if found.is_worse else []

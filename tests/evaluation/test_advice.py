@@ -1,0 +1,68 @@
+"""When labels are of little use, and what is advised."""
+
+import numpy as np
+import pytest
+
+from corral import CorralClassifier, HeldOut, LSPClassifier, RodeoClassifier
+from corral.evaluation.advice import advice_on_labels
+
+
+def predictions(p_yes, truth):
+    return HeldOut(np.array(["no", "yes"]), np.asarray(truth), np.column_stack([1 - p_yes, p_yes]))
+
+
+@pytest.fixture
+def noise():
+    """Overconfident probabilities that know nothing of the truth; 70 % are yes."""
+    rng = np.random.default_rng(0)
+    return predictions(rng.beta(1.0, 1.0, 200), rng.permutation(np.repeat(["yes", "no"], [140, 60])))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "advice"),
+    [
+        (RodeoClassifier(priors="empirical"), "do not rely on its labels, and try CorralClassifier"),
+        (LSPClassifier(), "do not rely on its labels, and try CorralClassifier"),
+        (CorralClassifier(), "these variables may not tell the classes apart"),
+    ],
+)
+def test_labels_that_are_no_better_than_the_frequencies(estimator, advice, noise):
+    [said] = advice_on_labels(estimator, noise)
+    accuracy = (noise.labels == noise.truth).mean()
+    assert said.startswith(f"the accuracy, {accuracy:.3f}, is not above the 0.700 of always naming the most")
+    assert advice in said
+
+
+def test_a_better_log_loss_is_enough():
+    """One row of 39 fewer is right than by the most frequent class, and probabilities are better."""
+    truth = np.repeat(["yes", "no"], [31, 8])
+    p_yes = np.repeat([0.95, 0.3, 0.4, 0.6], [27, 4, 3, 5])
+    assert advice_on_labels(CorralClassifier(), predictions(p_yes, truth)) == []
+
+
+def test_equal_priors_are_not_blamed_for_what_they_are_for(noise):
+    balanced = CorralClassifier(priors="uniform")
+    assert "nor is the AUC, " in advice_on_labels(balanced, noise)[0]
+    rng = np.random.default_rng(0)
+    own = np.arange(400) < 20  # a rare class that is found, at the price of many false ones
+    found = predictions(np.clip(rng.normal(0.45 + 0.3 * own, 0.1), 0.01, 0.99), np.where(own, "yes", "no"))
+    [said] = advice_on_labels(balanced, found)
+    assert said.startswith("the accuracy, ")
+    assert said.endswith("so look at the recall of each class.")
+
+
+def test_rare_classes_that_are_ranked_well_get_advice():
+    rng = np.random.default_rng(0)
+    own = np.arange(1000) < 60
+    found = predictions(np.clip(rng.normal(0.05 + 0.15 * own, 0.05), 0.001, 0.45), np.where(own, "yes", "no"))
+    [said] = advice_on_labels(CorralClassifier(), found)
+    auc = found.scores().by_class["yes"].auc
+    assert said.startswith(
+        f"no row is called yes, although 60 are yes and its probability ranks them above others "
+        f"(AUC {auc:.3f};"
+    )
+    for advice in ("priors='uniform'", "--priors uniform", "--costs", "a lower threshold than 0.5"):
+        assert advice in said
+    three = HeldOut(np.array(["no", "other", "yes"]), found.truth, np.insert(found.proba, 1, 0.0, axis=1))
+    assert "threshold" not in advice_on_labels(CorralClassifier(), three)[0]
+    assert advice_on_labels(CorralClassifier(priors="uniform"), found) == []
