@@ -119,6 +119,12 @@ def test_far_away_samples_keep_their_digits():
     log_density = density.log_density(x)
     assert log_density[0] == pytest.approx(pool_oracle.mixture_log_density(density, x[0]), rel=1e-12)
     assert np.isfinite(log_density).all()
+    # Beside rows far from the mean of the class, and near the sample, products would lose all digits.
+    beside = np.array([[1e6, 0.0, 0.0, 0.0, 0.0]])
+    density = make_class("complete", "none", bandwidth=0.4, shrinkage=1.0)
+    density = replace(density, rows=np.vstack([density.rows[1:], beside]))
+    expected = pool_oracle.mixture_log_density(density, beside[0] + 0.01)
+    assert density.log_density(beside + 0.01)[0] == pytest.approx(expected, rel=1e-9)
 
 
 def test_classes_without_variables_or_rows():
