@@ -472,6 +472,7 @@ def test_the_demo_replaces_its_own_files_alone(tmp_path, frame, monkeypatch):
     groups, penguins = make_ten_groups(5, random_state=0), load_penguins(return_X_y=True)
     monkeypatch.setattr("corral.datasets.make_ten_groups", lambda *sizes, **seed: groups)
     monkeypatch.setattr("corral.datasets.load_penguins", lambda **_: [each[::3] for each in penguins])
+    monkeypatch.setattr("corral.cli.demo._LONG_BILL", "3")
     monkeypatch.chdir(tmp_path)
     run("demo")
     files = sorted(path.name for path in Path("corral-demo").iterdir())
