@@ -7,7 +7,7 @@ from typing import Any
 from corral.estimators.corral_classifier import CorralClassifier
 from corral.estimators.priors import are_empirical
 from corral.evaluation.held_out import HeldOut
-from corral.evaluation.scores import Comparison, Scores
+from corral.evaluation.scores import FrequencyComparison, Scores
 from corral.sentences.scores import (
     NO_DIFFERENCE,
     TRY_POOL,
@@ -34,7 +34,7 @@ def advice_on_labels(estimator: Any, predictions: HeldOut) -> list[str]:
     ]
 
 
-def _advice_on_balanced_labels(found: Comparison, scores: Scores, advice: str) -> list[str]:
+def _advice_on_balanced_labels(found: FrequencyComparison, scores: Scores, advice: str) -> list[str]:
     """The same for priors other than the class frequencies, which do not aim at accuracy and log loss."""
     chance = 1.0 / len(scores.by_class)
     balanced, auc = scores.intervals["balanced_accuracy"], scores.intervals.get("auc")

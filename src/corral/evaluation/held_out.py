@@ -22,7 +22,7 @@ from corral.evaluation.intervals import Sampling
 from corral.evaluation.ranking import THRESHOLDS, Threshold, curve, thresholds
 from corral.evaluation.scores import (
     RELIABILITY_ENDS,
-    Comparison,
+    FrequencyComparison,
     Recall,
     Reliability,
     Scores,
@@ -219,7 +219,7 @@ class HeldOut:
         names = [str(label) for label in self.classes.tolist()]
         return score_predictions(self.proba, self._codes, names, self._sampling)
 
-    def against_frequencies(self) -> Comparison:
+    def against_frequencies(self) -> FrequencyComparison:
         """Compare it with the most frequent class and with the frequencies of the classes."""
         return compare_with_frequencies(self.proba, self._codes, self._sampling)
 

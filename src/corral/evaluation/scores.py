@@ -130,7 +130,7 @@ class Reliability(NamedTuple):
     interval: Interval | None
 
 
-class Comparison(NamedTuple):
+class FrequencyComparison(NamedTuple):
     """A classifier beside one that knows only how frequent the classes are.
 
     Attributes
@@ -160,7 +160,7 @@ class Comparison(NamedTuple):
         return self.pvalue_worse <= _SIGNIFICANCE
 
 
-def compare_with_frequencies(proba: Floats, codes: Integers, sampling: Sampling) -> Comparison:
+def compare_with_frequencies(proba: Floats, codes: Integers, sampling: Sampling) -> FrequencyComparison:
     """Compare labels and probabilities with the most frequent class and the frequencies of classes."""
     counts = np.bincount(codes, minlength=proba.shape[1])
     shares = counts / codes.size
@@ -175,7 +175,7 @@ def compare_with_frequencies(proba: Floats, codes: Integers, sampling: Sampling)
         for count in (n_better, n_worse)
     ]
     entropy = -float(np.log(shares[codes]).mean())
-    return Comparison(
+    return FrequencyComparison(
         float(hits.mean()), float(shares.max()), float(log_losses(proba, codes).mean()), entropy, *pvalues
     )
 
