@@ -440,7 +440,7 @@ def test_predict_in_chunks_equals_python(table, out, folder, frame, tmp_path, mo
     assert found["label"].tolist() == model.predict(frame[NAMES]).tolist()
     assert_allclose(found.iloc[:, 2:5].to_numpy(float), model.predict_proba(frame[NAMES]), atol=1e-10)
     assert_allclose(
-        found["typicality"].to_numpy(float), model.typicality(frame[NAMES]).max(axis=1), atol=1e-10
+        found["typicality"].to_numpy(float), model.assess(frame[NAMES]).nearest_typicality, atol=1e-10
     )
     assert_array_equal(found["novel"].astype(str) == "True", model.is_novel(frame[NAMES]))
     assert list(tmp_path.iterdir()) == [tmp_path / out]

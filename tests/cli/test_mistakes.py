@@ -96,3 +96,11 @@ def test_an_interrupt_while_modules_are_loaded_prints_no_traceback(tmp_path):
     import corral.cli  # noqa: F401
 
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_the_package_runs_as_a_command():
+    ended = subprocess.run(
+        [sys.executable, "-m", "corral", "--help"], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "predict" in ended.stdout

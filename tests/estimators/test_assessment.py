@@ -33,7 +33,9 @@ def test_a_frame_has_what_the_methods_return(model, flowers):
     assert_array_equal(frame.index, X.index)
     assert_array_equal(frame["label"], model.predict(X))
     assert_array_equal(frame[["p_setosa", "p_versicolor", "p_virginica"]], model.predict_proba(X))
-    assert_array_equal(frame["typicality"], model.typicality(X).max(axis=1))
+    nearest = model.explain(X).nearest
+    by_class = pd.DataFrame(model.typicality(X), columns=model.classes_)
+    assert_array_equal(frame["typicality"], [by_class[name][i] for i, name in enumerate(nearest)])
     assert_array_equal(frame["novel"], model.is_novel(X))
     named = [tuple(model.classes_[labels]) for labels in model.predict_set(X, coverage=0.95)]
     assert frame["set"].tolist() == named

@@ -40,7 +40,7 @@ POOL = """
 CLASSES = {
     "corral.Assessment": """
         classes, proba, scores, typicality, novelty, is_novel, sets, coverage, index,
-        label, to_frame()
+        label, nearest_typicality, to_frame()
     """,
     "corral.BandwidthDisplay": """
         bandwidths, titles, feature_names, initial_bandwidths=None, relevant=None, units='scaled units',

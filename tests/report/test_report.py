@@ -227,7 +227,7 @@ def test_errors_are_those_of_the_held_out_rows(rows, classifier, tmp_path):
     assert sum(gaps) / 200 == pytest.approx(held_out.scores().calibration_error, abs=1e-3)
     text = Outline(page).text
     assert f"Of 200 rows that took no part in fitting, {hits.mean():.1%} get the right label" in text
-    assert "may be training rows" not in text
+    assert "If they are training rows" not in text
 
 
 def test_the_page_repeats_what_is_claimed_of_the_rows(rows, classifier, tmp_path):
@@ -241,8 +241,8 @@ def test_the_page_repeats_what_is_claimed_of_the_rows(rows, classifier, tmp_path
     page = page_of(classifier, X, y, folder=tmp_path)
     labels = classifier.predict(X)
     assert_array_equal(data_of(page)["errors"]["confusion"], confusion_matrix(y, labels))
-    known = f"which a model knows already: that {accuracy_score(y, labels):.1%} of them get"
-    assert f"may be training rows, {known}" in Outline(page).text
+    accuracy = f"{accuracy_score(y, labels):.1%} of the {len(y)} rows given get the right label"
+    assert f"{accuracy}. If they are training rows, fewer new rows will" in Outline(page).text
 
 
 def held_out_page(rows, folder, **options):
@@ -515,7 +515,20 @@ def test_a_learning_curve_beside_the_accuracy_of_the_summary(rows, tmp_path):
     assert "in cross-validation" not in text
     text = text_of(fitted, X[::2], y[::2], folder=tmp_path)
     assert f"about {fitted.cv_accuracy_:.1%} should get the right label" in text
-    assert text.index("should get the right label") < text.index("may be training rows")
+    assert text.index("should get the right label") < text.index("If they are training rows")
+
+
+def test_the_expected_accuracy_says_which_priors_it_holds_for(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.choice(["a", "b"], 120)
+    X = pd.DataFrame({"v": rng.normal(size=120) + 1.5 * (y == "a")})
+    fitted = CorralClassifier(random_state=0, priors={"a": 0.95, "b": 0.05}).fit(X, y, np.full(120, 0.5))
+    text = text_of(fitted, X, y, folder=tmp_path)
+    assert "Of new rows, if classes are as frequent as the priors say, about" in text
+    assert "2 classes from 120 rows" in text
+    with pytest.warns(UserWarning, match="each class has one row"):
+        single = CorralClassifier(random_state=0).fit(X[:2], ["a", "b"])
+    assert "should get the right label" not in text_of(single, X[:2], ["a", "b"], folder=tmp_path)
 
 
 def test_words_on_rows_that_are_novel():

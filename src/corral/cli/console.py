@@ -20,12 +20,13 @@ from rich.table import Table
 from rich.text import Text
 
 from corral.cli.shared import MOST_NAMED, listed, visible
+from corral.estimators.priors import are_empirical
 from corral.estimators.validation import feature_names
 from corral.files.atomic import naming
 from corral.planning.curve import TIMES
 from corral.sentences.classes import NO_MARKER, NO_MARKER_AT_ALL, RANKING
 from corral.sentences.numbers import counted, interval_text, number_text, value_text
-from corral.sentences.scores import SCORES
+from corral.sentences.scores import IF_PRIORS_HOLD, SCORES
 
 if TYPE_CHECKING:
     from corral.estimators.description import Description
@@ -118,6 +119,7 @@ def describe(fitted: Any) -> dict[str, Any]:
     if hasattr(fitted, "members_"):
         described["pool"] = fitted.model_.pool.shares()
         described["expected_accuracy"] = fitted.cv_accuracy_
+        described["priors_are_shares"] = are_empirical(fitted)
     elif hasattr(fitted, "best_params_"):
         described["chosen"] = fitted.best_params_
     if hasattr(fitted, "best_score_"):
@@ -204,7 +206,10 @@ def description(described: Mapping[str, Any], *, measured: bool = False) -> Iter
     if "expected_accuracy" in described and not measured:  # held-out rows say more
         # That of LSPClassifier is the best of many.
         bias = ", which profits from the choice" if described["estimator"] == "LSPClassifier" else ""
-        yield f"accuracy to expect by cross-validation{bias}: {described['expected_accuracy']:.3f}"
+        condition = "" if described.get("priors_are_shares", True) else f" {IF_PRIORS_HOLD}"
+        yield (
+            f"accuracy to expect{condition}, by cross-validation{bias}: {described['expected_accuracy']:.3f}"
+        )
     if {"rows_by_class", "markers", "relevant"} & described.keys():
         yield _class_table(described)
     if "markers" in described:

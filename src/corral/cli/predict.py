@@ -269,7 +269,7 @@ def _answers(
     answers = probability_columns(classes, proba)
     if rows is not None and judges:
         assessment = rows.assessment()
-        answers |= {"typicality": assessment.typicality.max(axis=1), "novel": assessment.is_novel}
+        answers |= {"typicality": assessment.nearest_typicality, "novel": assessment.is_novel}
     if rows is not None and coverage is not None:
         sets = zip(classes.tolist(), rows.prediction_sets(coverage).T, strict=True)
         answers |= {f"in_set_{label}": column for label, column in sets}

@@ -84,6 +84,12 @@ class Assessment:
         labels: NDArray[Any] = self.classes[self.proba.argmax(axis=1)]
         return labels
 
+    @property
+    def nearest_typicality(self) -> Floats:
+        """Typicality (n_samples,) of the class nearest to each sample, the one with the highest score."""
+        nearest: Floats = self.typicality[range(len(self)), self.scores.argmax(axis=1)]
+        return nearest
+
     def to_frame(self) -> pd.DataFrame:
         """One line per sample (needs pandas).
 
@@ -91,12 +97,12 @@ class Assessment:
         -------
         frame : DataFrame
             With the index of the samples and the columns "label", "p_CLASS" for each class, "typicality" (of
-            the class that it is most typical of), "novelty", "novel", and "set" (a tuple of labels).
+            the class nearest to it), "novelty", "novel", and "set" (a tuple of labels).
         """
         import pandas as pd
 
         columns: dict[str, Any] = probability_columns(self.classes, self.proba)
-        columns["typicality"] = self.typicality.max(axis=1)
+        columns["typicality"] = self.nearest_typicality
         columns |= {"novelty": self.novelty, "novel": self.is_novel}
         frame = pd.DataFrame(columns, index=range(len(self)) if self.index is None else self.index)
         frame["set"] = [tuple(labels) for labels in self._sets(len(self))]
@@ -129,7 +135,7 @@ class Assessment:
     def _cells(self, most: int) -> list[tuple[str, Any, float, float, bool, list[Any]]]:
         """Name, label, its probability, typicality, novelty and set of the first samples."""
         names = [str(name) for name in (range(len(self)) if self.index is None else self.index[:most])]
-        columns = (self.label, self.proba.max(axis=1), self.typicality.max(axis=1), self.is_novel)
+        columns = (self.label, self.proba.max(axis=1), self.nearest_typicality, self.is_novel)
         cells = (column[:most].tolist() for column in columns)
         return list(zip(names[:most], *cells, self._sets(most), strict=True))
 

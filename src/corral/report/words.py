@@ -12,6 +12,7 @@ import numpy as np
 from corral.checking.labels import small_classes
 from corral.estimators.description import Description
 from corral.estimators.evaluated_rows import novelty_sentences
+from corral.estimators.priors import are_empirical
 from corral.estimators.validation import feature_names
 from corral.evaluation.advice import advice_on_labels
 from corral.evaluation.held_out import EQUAL_TO_NONE, HeldOut
@@ -58,7 +59,7 @@ def page_words(
             fitted_model(
                 type(estimator).__name__,
                 estimator.classes_.size,
-                estimator.class_count_.sum(),
+                estimator.model_.n_rows if hasattr(estimator, "model_") else estimator.class_count_.sum(),
                 len(feature_names(estimator)),
                 steps_before,
                 source,
@@ -102,7 +103,11 @@ def _summary(
     """Say how good a model is, how many rows are novel, and how many variables describe classes."""
     said, judged = [], shown.judged
     if hasattr(estimator, "cv_log_loss_") and not (judged is not None and judged.unseen):
-        said.append(expected_accuracy(estimator.cv_accuracy_, estimator.cv_log_loss_))
+        by_shares = are_empirical(estimator)
+        if not estimator.model_.data.is_alone.all():  # or no row could be predicted without itself
+            said.append(
+                expected_accuracy(estimator.cv_accuracy_, estimator.cv_log_loss_, by_shares=by_shares)
+            )
     if judged is not None:
         said += _quality(judged)
     if description is not None:

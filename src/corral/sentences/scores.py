@@ -37,19 +37,24 @@ def fitted_model(
     return f"{said} The rows on this page are of {source}." if source else said
 
 
-def expected_accuracy(accuracy: float, log_loss: float) -> str:
-    """Say what cross-validation lets expect of new rows."""
+# The condition of scores that count classes by priors which are not their shares of the training rows.
+IF_PRIORS_HOLD = "if classes are as frequent as the priors say"
+
+
+def expected_accuracy(accuracy: float, log_loss: float, *, by_shares: bool) -> str:
+    """Say what cross-validation lets expect of new rows; `by_shares` if priors are the shares of classes."""
+    rows = "Of new rows like the training rows" if by_shares else f"Of new rows, {IF_PRIORS_HOLD}"
     return (
-        f"Of new rows like the training rows, about {accuracy:.1%} should get the right label, with a log "
-        f"loss of {log_loss:.3f}: so it was in cross-validation, each training row predicted without itself."
+        f"{rows}, about {accuracy:.1%} should get the right label, with a log loss of {log_loss:.3f}: so it "
+        "was in cross-validation, each training row predicted without itself."
     )
 
 
 def accuracy_of_known_rows(n_rows: int, accuracy: float) -> str:
     """Say how many labels of rows are right that a model may have been fitted to."""
     return (
-        f"The {counted(n_rows, 'row')} given may be training rows, which a model knows already: that "
-        f"{accuracy:.1%} of them get the right label says little of new rows, of which fewer would."
+        f"{accuracy:.1%} of the {counted(n_rows, 'row')} given get the right label. If they are training "
+        "rows, fewer new rows will: the model has seen them."
     )
 
 
