@@ -638,3 +638,21 @@ def test_check_table_takes_the_classes_from_a_column():
 def test_check_table_names_a_column_that_is_not_there(named):
     with pytest.raises(ValueError, match=r"the table has no column 'kind'; it has 'height'\."):
         check_table(pd.DataFrame({"height": [1.0, 2.0]}), **named)
+
+
+def test_the_target_is_neither_group_nor_id(table):
+    frame = pd.read_csv(table)
+    said = "group 'group' is the target: a group is what several rows come from, such as a patient."
+    assert refused("check", table, "-t", "group", "--group", "group") == f"--{said}"
+    with pytest.raises(ValueError, match=f"^{said}$"):
+        check_table(frame, "group", group="group")
+    said = "the target, 'group', cannot be left out."
+    assert refused("check", table, "-t", "group", "--id", "group") == said
+    with pytest.raises(ValueError, match=f"^{said}$"):
+        check_table(frame, "group", ids=["id", "group"])
+
+
+def test_check_table_refuses_columns_of_one_name():
+    frame = pd.DataFrame([[1.0, 2.0, "a"], [3.0, 4.0, "b"]], columns=["v", "v", "y"])
+    with pytest.raises(ValueError, match=r"^the table has several columns named 'v': each needs a name of"):
+        check_table(frame, "y")
