@@ -269,6 +269,11 @@ FAULTS = {
         "18 values of column 'length' lie apart from all others and match them if multiplied by 10, such as "
         "4.11 in row 3 (the median of the others is 45): write all values in one unit.",
     ),
+    "mixed units: m among cm, and zeros": (
+        adding(height=(150.0 + 0.5 * (ROWS * 37 % 100)) * np.where(ROWS % 17 == 3, 0.01, ROWS % 151 != 20)),
+        "18 values of column 'height' lie apart from all others and match them if multiplied by 100, such as "
+        "1.555 in row 3 (the median of the others is 175): write all values in one unit.",
+    ),
     "mixed units: mm among inches": (
         adding(length=(4.0 + 0.01 * (ROWS * 37 % 100)) * np.where(ROWS % 17 == 3, 25.4, 1.0)),
         "18 values of column 'length' lie apart from all others and match them if divided by 25.4, such as "
