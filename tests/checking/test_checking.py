@@ -269,6 +269,19 @@ FAULTS = {
         "18 values of column 'length' lie apart from all others and match them if multiplied by 10, such as "
         "4.11 in row 3 (the median of the others is 45): write all values in one unit.",
     ),
+    "infinite values: in every fourth row": (
+        adding(ratio=np.where(ROWS % 4 == 1, np.inf, np.sqrt(ROWS))),
+        "column 'ratio' holds infinite values in 75 rows, such as row 1: put numbers in their place, or "
+        "leave the cells empty.",
+    ),
+    "neither numbers nor text: complex numbers": (
+        adding(z=ROWS + 1j),
+        "column 'z' holds '1j' in row 0, which is a complex number: leave it out.",
+    ),
+    "neither numbers nor text: complex numbers as objects": (
+        adding(z=pd.Series([*(ROWS + 1j)], dtype=object)),
+        "column 'z' holds '1j' in row 0, which is a complex number: leave it out.",
+    ),
     "mixed units: m among cm, and zeros": (
         adding(height=(150.0 + 0.5 * (ROWS * 37 % 100)) * np.where(ROWS % 17 == 3, 0.01, ROWS % 151 != 20)),
         "18 values of column 'height' lie apart from all others and match them if multiplied by 100, such as "
