@@ -19,7 +19,7 @@ SCORES = {
     "log_loss": ("log loss", "mean surprise at the right class; lower is better"),
     "brier_score": (
         "Brier score",
-        "squared error of probabilities, at most 1, or 2 of three classes and more",
+        "squared error of the probabilities, from 0 to 1 (two classes) or 2 (more); lower is better",
     ),
     "calibration_error": ("calibration error", "how far the probability of a label is from the share right"),
 }
