@@ -269,6 +269,24 @@ FAULTS = {
         "18 values of column 'length' lie apart from all others and match them if multiplied by 10, such as "
         "4.11 in row 3 (the median of the others is 45): write all values in one unit.",
     ),
+    "infinite values: in every fourth row": (
+        adding(ratio=np.where(ROWS % 4 == 1, np.inf, np.sqrt(ROWS))),
+        "column 'ratio' holds infinite values in 75 rows, such as row 1: put numbers in their place, or "
+        "leave the cells empty.",
+    ),
+    "neither numbers nor text: complex numbers": (
+        adding(z=ROWS + 1j),
+        "column 'z' holds '1j' in row 0, which is a complex number: leave it out.",
+    ),
+    "neither numbers nor text: complex numbers as objects": (
+        adding(z=pd.Series([*(ROWS + 1j)], dtype=object)),
+        "column 'z' holds '1j' in row 0, which is a complex number: leave it out.",
+    ),
+    "mixed units: m among cm, and zeros": (
+        adding(height=(150.0 + 0.5 * (ROWS * 37 % 100)) * np.where(ROWS % 17 == 3, 0.01, ROWS % 151 != 20)),
+        "18 values of column 'height' lie apart from all others and match them if multiplied by 100, such as "
+        "1.555 in row 3 (the median of the others is 175): write all values in one unit.",
+    ),
     "mixed units: mm among inches": (
         adding(length=(4.0 + 0.01 * (ROWS * 37 % 100)) * np.where(ROWS % 17 == 3, 25.4, 1.0)),
         "18 values of column 'length' lie apart from all others and match them if divided by 25.4, such as "
@@ -638,3 +656,21 @@ def test_check_table_takes_the_classes_from_a_column():
 def test_check_table_names_a_column_that_is_not_there(named):
     with pytest.raises(ValueError, match=r"the table has no column 'kind'; it has 'height'\."):
         check_table(pd.DataFrame({"height": [1.0, 2.0]}), **named)
+
+
+def test_the_target_is_neither_group_nor_id(table):
+    frame = pd.read_csv(table)
+    said = "group 'group' is the target: a group is what several rows come from, such as a patient."
+    assert refused("check", table, "-t", "group", "--group", "group") == f"--{said}"
+    with pytest.raises(ValueError, match=f"^{said}$"):
+        check_table(frame, "group", group="group")
+    said = "the target, 'group', cannot be left out."
+    assert refused("check", table, "-t", "group", "--id", "group") == said
+    with pytest.raises(ValueError, match=f"^{said}$"):
+        check_table(frame, "group", ids=["id", "group"])
+
+
+def test_check_table_refuses_columns_of_one_name():
+    frame = pd.DataFrame([[1.0, 2.0, "a"], [3.0, 4.0, "b"]], columns=["v", "v", "y"])
+    with pytest.raises(ValueError, match=r"^the table has several columns named 'v': each needs a name of"):
+        check_table(frame, "y")

@@ -178,6 +178,12 @@ def test_rows_in_order_of_time_are_told(when):
     assert (
         findings_of(table.drop(columns="y"), None)["time order"].found == f"the rows are in order of '{when}'"
     )
+    newest_first = findings_of(table[::-1])["time order"]
+    assert newest_first.found.startswith(f"the rows are in order of '{when}', the latest first; a quick ")
+    assert newest_first.found.endswith(
+        f"and {by_time}% of the first 30% of the rows if it is learnt from earlier times"
+    )
+    assert newest_first.advice.endswith("keep the first rows apart and judge the model by them")
 
 
 # Labels

@@ -512,6 +512,9 @@ def test_bad_arguments(fitted, X_test):
     explanation = model.explain(X_test[:2])
     with pytest.raises(ValueError, match=r"^sample must be an integer from 0 to 1, got 2\.$"):
         ExplanationDisplay.from_explanation(explanation, sample=2)
+    for tell in (explanation.sentences, explanation.caution, explanation.novelty, explanation.unlike):
+        with pytest.raises(ValueError, match=r"^sample must be an integer from 0 to 1, got 99\.$"):
+            tell(99)
     with pytest.raises(ValueError, match=r"^sample must be the position of a row, but there are no rows\.$"):
         ExplanationDisplay.from_estimator(model, X_test[:0])
     with pytest.raises(ValueError, match="against names the class 7"):

@@ -218,6 +218,27 @@ def test_perfect_scores_are_not_certain():
         assert 0.8 < scores.intervals[name][0] < 0.95
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize(("n_classes", "highest"), [(2, 1.0), (3, 2.0)])
+def test_intervals_of_losses_end_where_losses_do(n_classes, highest, grouped):
+    codes, groups = np.arange(4) % 2, np.arange(4) if grouped else None
+    classes, proba = np.array(["a", "b", "c"])[:n_classes], np.eye(n_classes)[[0, 0, 1, 0]]
+    intervals = HeldOut(classes, classes[codes], proba, groups=groups).scores().intervals
+    assert intervals["brier_score"] == (0.0, highest)
+    assert intervals["calibration_error"] == (0.0, 1.0)
+    assert intervals["log_loss"] == (0.0, pytest.approx(-np.log(np.finfo(float).eps)))
+
+
+@pytest.mark.parametrize("n", [1, 9])
+def test_equal_losses_tell_no_interval(n):
+    for right in (0.2, 1.0):
+        proba = np.tile([right, 1.0 - right], (n, 1))
+        scores = HeldOut(np.array(["a", "b"]), np.full(n, "a"), proba).scores()
+        assert scores.log_loss == pytest.approx(-np.log(right))
+        means = [scores.intervals[name] for name in ("log_loss", "brier_score", "calibration_error")]
+        assert means == [None, None, None]
+
+
 # Curves and thresholds
 
 

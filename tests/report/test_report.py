@@ -821,6 +821,10 @@ def test_refuses_in_one_sentence(rows, classifier, tmp_path):
     assert refused(TypeError, page, "page.html", X).endswith(
         "a str; call write_report(estimator, X, y, path)."
     )
+    said = refused(TypeError, page, classifier, "page.html", X)
+    assert said == (
+        "X must hold the rows to browse, got 'page.html'; call write_report(estimator, X, y, path)."
+    )
     said = refused(TypeError, page, classifier, X, "page.html")
     assert (
         said == "y must hold the classes of the rows, got 'page.html'; the file is named by path='page.html'."

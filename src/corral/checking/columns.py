@@ -34,7 +34,8 @@ def numbers_in(column: pd.Series[Any]) -> Floats:
 class Content(NamedTuple):
     """What the cells of a column are, where texts that can be read as numbers are numbers."""
 
-    # "number"; "levels"; "slips", numbers but for a few cells; or "strange", dates, lists and the like
+    # "number"; "levels"; "slips", numbers but for a few cells; or "strange", dates, lists, complex
+    # or infinite numbers and the like
     kind: str
     numbers: Floats  # (n_rows,) numbers, NaN where there is none
     # (n_rows,) which cells are neither missing nor finite numbers; in a strange column, nor texts
@@ -53,17 +54,26 @@ def content_of(column: pd.Series[Any]) -> Content:
         return Content("levels", np.full(len(column), np.nan), known)
     numbers = numbers_in(column)
     wrong = ~np.isfinite(numbers) & known
-    if column.dtype.kind in "mM":
+    if column.dtype.kind in "mMc":
         return Content("strange", numbers, wrong)
     if are_slips(int(wrong.sum()), int(known.sum())):
         return Content("slips", numbers, wrong)
+    if column.dtype.kind == "f" and wrong.any():
+        return Content("strange", numbers, wrong)
     if column.dtype == object:
-        taken = (str, bool, np.bool_, Number)
-        strange = known & np.array([not isinstance(value, taken) for value in column], dtype=np.bool_)
+        strange = known & np.array([not _is_taken(value) for value in column], dtype=np.bool_)
         if strange.any():
             return Content("strange", numbers, strange)
     are_truths = column.dtype.kind == "b" or all(isinstance(value, bool) for value in column[known])
     return Content("levels" if wrong.any() or are_truths else "number", numbers, wrong)
+
+
+def _is_taken(value: Any) -> bool:
+    return isinstance(value, str | bool | np.bool_ | Number) and not _is_complex(value)
+
+
+def _is_complex(value: Any) -> bool:
+    return isinstance(value, complex | np.complexfloating)
 
 
 def is_time(value: Any) -> bool:
@@ -79,14 +89,22 @@ def neither_numbers_nor_text(
         if contents[name].kind != "strange" or not contents[name].wrong.any():
             continue
         held = columns[name][contents[name].wrong]
-        row, shown = held.index[0], repr(str(held.iloc[0])[:40])
-        if not is_time(held.iloc[0]):
-            found = f"column {name!r} holds {shown} in row {row}, which is neither a number nor text"
-            yield Finding("neither numbers nor text", found, "leave it out", (name,), (row,))
-        elif name not in categorical and not is_date(held.iloc[0]):
+        first, row, shown = held.iloc[0], held.index[0], repr(str(held.iloc[0])[:40])
+        may_be_levels = held.dtype.kind == "f" or is_time(first)
+        if may_be_levels and (name in categorical or is_date(first)):
+            continue
+        if held.dtype.kind == "f":
+            found = f"column {name!r} holds infinite values in {counted(len(held), 'row')}, such as row {row}"
+            advice = "put numbers in their place, or leave the cells empty"
+            yield Finding("infinite values", found, advice, (name,), tuple(held.index[:MOST_LISTED]))
+        elif is_time(first):
             found = f"column {name!r} holds times, which are not taken, such as {shown} in row {row}"
             advice = "leave it out, or write a number in its place, such as hours"
             yield Finding("times", found, advice, (name,), (row,))
+        else:
+            what = "a complex number" if _is_complex(first) else "neither a number nor text"
+            found = f"column {name!r} holds {shown} in row {row}, which is {what}"
+            yield Finding("neither numbers nor text", found, "leave it out", (name,), (row,))
 
 
 def mostly_empty(variables: pd.DataFrame) -> Iterator[Finding]:

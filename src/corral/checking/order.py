@@ -21,7 +21,7 @@ _FEW_CHANGES = 0.5
 # Rows are in order of time if nearly all steps go one way, and there are some steps.
 _NEARLY_ALL = 0.99
 _FEWEST_TIMES = 5
-# The share of rows, the last ones, by which a model of the earlier ones is judged.
+# The share of rows, the latest ones, by which a model of the earlier ones is judged.
 _LAST = 0.3
 
 
@@ -59,8 +59,12 @@ def _is_sorted(x: Floats) -> bool:
     present = x[np.isfinite(x)]
     if present.size < _FEWEST_ROWS or np.unique(present).size < _FEWEST_TIMES:
         return False
-    steps = np.diff(present)
-    return bool(max((steps >= 0.0).mean(), (steps <= 0.0).mean()) >= _NEARLY_ALL)
+    return max(_share_of_steps(x), _share_of_steps(-x)) >= _NEARLY_ALL
+
+
+def _share_of_steps(x: Floats) -> float:
+    """Share of the steps from row to row that do not go down."""
+    return float((np.diff(x[np.isfinite(x)]) >= 0.0).mean())
 
 
 def time_order(
@@ -79,7 +83,9 @@ def time_order(
     if not names:
         return
     name = names[0]
-    found = f"the rows are in order of {name!r}"
+    latest_first = _share_of_steps(-times[name]) > _share_of_steps(times[name])
+    found = f"the rows are in order of {name!r}" + ", the latest first" * latest_first
+    place = "first" if latest_first else "last"
     if X is not None:
         held_out = np.argsort(np.nan_to_num(times[name][rows]), kind="stable")[-int(_LAST * codes.size) :]
         is_last = np.isin(np.arange(codes.size), held_out)
@@ -88,7 +94,7 @@ def time_order(
         by_chance = predicted_hits(X, codes, at_random)[at_random].mean()
         found += (
             f"; a quick model gives {by_chance:.1%} of rows held out at random their label, and "
-            f"{by_time:.1%} of the last {_LAST:.0%} of the rows if it is learnt from earlier ones"
+            f"{by_time:.1%} of the {place} {_LAST:.0%} of the rows if it is learnt from earlier times"
         )
-    advice = "if new rows will be later ones, keep the last rows apart and judge the model by them"
+    advice = f"if new rows will be later ones, keep the {place} rows apart and judge the model by them"
     yield Finding("time order", found, advice, (name,))

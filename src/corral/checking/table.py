@@ -38,7 +38,9 @@ from corral.data.dates import Dates
 from corral.data.duplicates import number_copies
 from corral.data.near_duplicates import NearDuplicates, near_duplicates
 from corral.estimators.encoding import are_gaps
+from corral.estimators.tables import distinct_names
 from corral.sentences.numbers import listed
+from corral.sentences.tables import group_is_target, target_left_out
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,7 +133,8 @@ def table_findings(
 def _table_and_labels(
     frame: Any, target: str | None, ids: Sequence[str], group: str | None, categorical: Sequence[str]
 ) -> tuple[pd.DataFrame, NDArray[Any] | None]:
-    """The table without its labels, and these; a column that is not there is refused."""
+    """The table without its labels, and these; columns that are not there or cannot be are refused."""
+    distinct_names(frame, "the table")
     frame = nw.from_native(frame, eager_only=True).to_pandas()
     names = [*ids, *categorical, *(name for name in (target, group) if name is not None)]
     unknown = [name for name in names if name not in frame.columns]
@@ -139,6 +142,10 @@ def _table_and_labels(
         raise ValueError(f"the table has no column {unknown[0]!r}; it has {listed(list(frame.columns))}.")
     if target is None:
         return frame, None
+    if target == group:
+        raise ValueError(group_is_target(target))
+    if target in ids:
+        raise ValueError(target_left_out(target))
     return frame.drop(columns=target), frame[target].astype(object).to_numpy()
 
 

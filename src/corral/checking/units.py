@@ -37,14 +37,15 @@ def mixed_units(
         apart, factor = _values_apart(x, labels)
         if not apart.any():
             continue
-        is_smaller = x[apart].max() < np.nanmin(x[~apart])
+        others = x[~apart & (x > 0.0)]  # a zero is the same in all units
+        is_smaller = x[apart].max() < others.min()
         row = int(np.flatnonzero(apart)[0])
         yield Finding(
             "mixed units",
             f"{counted(int(apart.sum()), 'value')} of column {name!r} lie apart from all others and match "
             f"them if {'multiplied' if is_smaller else 'divided'} by {factor:g}, such as "
             f"{exact_text(x[row])} in row {variables.index[row]} (the median of the others is "
-            f"{exact_text(np.nanmedian(x[~apart]))})",
+            f"{exact_text(np.median(others))})",
             "write all values in one unit",
             (name,),
             tuple(variables.index[apart][:MOST_LISTED]),

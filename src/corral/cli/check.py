@@ -10,6 +10,7 @@ from corral.cli import options
 from corral.cli.app import program
 from corral.cli.shared import note
 from corral.sentences.numbers import counted
+from corral.sentences.tables import group_is_target, target_left_out
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,8 +77,10 @@ def check(
     dropped, categorical, gaps = drop or (), categorical or [], na_values or []
     named = [name for name in (target, *(ids or ()), group) if name is not None]
     check_names(file, [*named, *dropped, *categorical])
-    if target in dropped:
-        raise ValueError(f"the target, {target!r}, cannot be left out.")
+    if target is not None and target == group:
+        raise ValueError(f"--{group_is_target(target)}")
+    if target is not None and target in dropped:
+        raise ValueError(target_left_out(target))
     others = [name for name in file.columns if name in dropped or is_index(name, file)]
     columns = [name for name in file.columns if name in named or name not in others]
     categorical = [name for name in categorical if name in columns]

@@ -27,6 +27,7 @@ from corral.cli.tables import (
     text_columns,
 )
 from corral.cli.variables import ModelVariables, learnt_variables
+from corral.sentences.tables import group_is_target, target_left_out
 
 
 def training_rows(
@@ -48,11 +49,9 @@ def training_rows(
     """
     left_out = [*(ids or ()), *(drop or ()), *([] if group is None else [group])]
     if target == group:
-        raise ValueError(
-            f"--group {group!r} is the target: a group is what several rows come from, such as a patient."
-        )
+        raise ValueError(f"--{group_is_target(target)}")
     if target in left_out:
-        raise ValueError(f"the target, {target!r}, cannot be left out.")
+        raise ValueError(target_left_out(target))
     check_names(file, (target, *left_out, *categorical))
     candidates = [
         name for name in file.columns if name not in (target, *left_out) and not is_index(name, file)

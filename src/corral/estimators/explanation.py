@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from corral.array_types import Bools, Floats, Integers
 from corral.estimators.encoding import is_gap
 from corral.estimators.html import html_lines, html_table
-from corral.estimators.validation import import_pandas
+from corral.estimators.validation import check_position, import_pandas
 from corral.sentences.numbers import counted
 from corral.sentences.rows import (
     label_of_row,
@@ -213,6 +213,7 @@ class Explanation:
         sentence : str
             Empty if there is no reason for caution.
         """
+        check_position("sample", sample, len(self))
         if not self.rests_on_few[sample]:
             return ""
         share, of_group = self.shares[sample, 0], self.group_share[sample]
@@ -233,6 +234,7 @@ class Explanation:
         variables : list of int
             Those with at least a tenth of what all variables that make it unlike add up to.
         """
+        check_position("sample", sample, len(self))
         parts = np.maximum(self.unlikeness[sample], 0.0)
         order = np.argsort(-parts, kind="stable")[:_MOST_UNLIKE]
         return [int(j) for j in order if parts[j] > 0.0 and parts[j] >= _LEAST_UNLIKE * parts.sum()]
@@ -252,6 +254,7 @@ class Explanation:
         sentence : str
             Empty if it is not novel.
         """
+        check_position("sample", sample, len(self))
         if not self.novel[sample]:
             return ""
         values = [self._value_beside_class(sample, j, description) for j in self.unlike(sample)]
@@ -300,7 +303,8 @@ class Explanation:
             label, and which the rival), "odds", "support", "nearest" (the training rows most like it), and
             "caution", which may be empty.
         """
-        i, label, rival = sample, self.label[sample], self.rival[sample]
+        i = check_position("sample", sample, len(self))
+        label, rival = self.label[i], self.rival[i]
         evidence, caution = self.evidence[i].tolist(), self.caution(i)
         return {
             "label": label_of_row(

@@ -191,6 +191,15 @@ def read_numbers(
     return rows, labels
 
 
+def distinct_names(X: Any, table: str = "X") -> list[str]:
+    """Names of the columns of a frame, as `names_of` has them; several columns of one name are refused."""
+    names = names_of(X, 0)
+    if len(set(names)) < len(names):
+        twice = next(name for k, name in enumerate(names) if name in names[:k])
+        raise ValueError(f"{table} has several columns named {twice!r}: each needs a name of its own.")
+    return names
+
+
 def _checked(
     estimator: Any, X: Any, y: Any, *, reset: bool, learns: bool, of_levels: Sequence[int] = ()
 ) -> Any:
@@ -199,10 +208,7 @@ def _checked(
     If it `learns`, integers that differ must be different floats but in columns `of_levels`.
     """
     _refuse_no_table(X)
-    names = names_of(X, 0)
-    if len(set(names)) < len(names):
-        twice = next(name for k, name in enumerate(names) if name in names[:k])
-        raise ValueError(f"X has several columns named {twice!r}: each needs a name of its own.")
+    names = distinct_names(X)
     lost = lost_digits(X, of_levels) if learns else ""
     if lost:
         raise ValueError(

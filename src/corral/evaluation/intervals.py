@@ -24,6 +24,9 @@ from corral.data.weights import effective_number, largest_design_effect, sums_by
 # Groups whose rows are all right or all wrong, with which the design effect of groups is averaged.
 _MORE_GROUPS = 0.5
 
+# Half the width of an interval, as a share of the value, that rounding can make.
+_LEAST_HALF = 1e-12
+
 Interval = tuple[float, float]
 
 
@@ -88,13 +91,16 @@ class Sampling:
         n_worth = min(value * (1.0 - value) / variance, n_rows / least_effect)
         return wilson_interval(value, few_groups * n_worth)
 
-    def interval_of_mean(self, measure: Measure) -> Interval | None:
-        """The interval of a mean loss, which is at least 0; None where all rows are of one group."""
-        if not self._numbers_of_all(measure)[1]:
-            return None
+    def interval_of_mean(self, measure: Measure, highest: float) -> Interval | None:
+        """The interval of a mean loss between 0 and `highest`; None where rows tell no variance.
+
+        That is so of one row, of rows of one group, and of losses that are all the same.
+        """
         variance, degrees = self._variance(measure)
         half = float(t.ppf(0.975, degrees)) * math.sqrt(variance)
-        return max(measure.value - half, 0.0), measure.value + half
+        if self._numbers_of_all(measure)[1] < 1.0 or half <= _LEAST_HALF * max(measure.value, 1.0):
+            return None
+        return max(measure.value - half, 0.0), min(measure.value + half, highest)
 
     def _numbers_of_all(self, measure: Measure) -> Floats:
         return self.numbers(np.ones(measure.influence.size, dtype=np.bool_))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -69,10 +70,11 @@ class Scores:
         one class.
     log_loss : mean of minus the logarithm of the right class's probability.
     brier_score : mean squared distance of the probabilities from 1 for the right class and 0 for others,
-        summed over the classes; half of it for two classes, as scikit-learn has it.
+        summed over the classes, which is at most 2; half of it for two classes, as scikit-learn has it.
     calibration_error : mean distance between the probability of the label and how often it is right.
     intervals : 95 % intervals by the name of the score, for rows drawn at random, or groups of rows if they
-        have groups. The choice of training rows is not counted. None where all rows are of one group.
+        have groups. The choice of training rows is not counted. None where all rows are of one group, and
+        for means of losses that are the same in all rows.
     by_class : scores of each class that has rows.
     """
 
@@ -226,10 +228,12 @@ def score_predictions(proba: Floats, codes: Integers, names: Sequence[str], samp
     }
     values: dict[str, Any] = dict.fromkeys(("auc", "average_precision"))
     values |= {name: measure.value for name, measure in (shares | means).items()}
+    highest = {"log_loss": -math.log(np.finfo(proba.dtype).eps), "calibration_error": 1.0}
+    highest["brier_score"] = 1.0 if proba.shape[1] == 2 else 2.0
     intervals = {
         "accuracy": sampling.interval_of_hits(hits, np.ones(codes.size, dtype=np.bool_)),
         **{name: sampling.interval_of_share(measure) for name, measure in shares.items()},
-        **{name: sampling.interval_of_mean(measure) for name, measure in means.items()},
+        **{name: sampling.interval_of_mean(measure, highest[name]) for name, measure in means.items()},
     }
     by_class = {
         names[code]: _score_class(proba.argmax(axis=1) == code, codes == code, ranking, sampling)

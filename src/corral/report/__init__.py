@@ -30,6 +30,8 @@ from corral.report.shown import choose_rows
 
 _KINDS = (RodeoClassifier, CorralClassifier, LSPClassifier)
 
+_ORDER = "call write_report(estimator, X, y, path)"
+
 # A page that mails and opens well. Rows to browse are left out until it is no larger.
 _MOST_BYTES = 1_000_000
 
@@ -153,8 +155,10 @@ def write_report(
     if not isinstance(final, _KINDS):
         kinds = " or ".join(kind.__name__ for kind in _KINDS)
         local = "; call its to_local() first" if hasattr(final, "to_local") else ""
-        order = "; call write_report(estimator, X, y, path)" if isinstance(final, str | os.PathLike) else ""
+        order = f"; {_ORDER}" if isinstance(final, str | os.PathLike) else ""
         raise TypeError(f"a report is of a {kinds}, not of a {type(final).__name__}{local}{order}.")
+    if isinstance(X, str | os.PathLike):
+        raise TypeError(f"X must hold the rows to browse, got {X!r}; {_ORDER}.")
     if isinstance(y, str | os.PathLike):
         raise TypeError(f"y must hold the classes of the rows, got {y!r}; the file is named by path={y!r}.")
     check_is_fitted(estimator, msg="%(name)s is not fitted: call fit before writing its report.")

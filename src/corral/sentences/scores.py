@@ -17,7 +17,10 @@ SCORES = {
     "auc": ("AUC", "probability that a row of a class ranks above another row; 0.5 is chance"),
     "average_precision": ("average precision", "mean precision over the thresholds of a class"),
     "log_loss": ("log loss", "mean surprise at the right class; lower is better"),
-    "brier_score": ("Brier score", "squared error of the probabilities; lower is better"),
+    "brier_score": (
+        "Brier score",
+        "squared error of the probabilities, from 0 to 1 (two classes) or 2 (more); lower is better",
+    ),
     "calibration_error": ("calibration error", "how far the probability of a label is from the share right"),
 }
 ASK_FOR_SAMPLE_SIZES = (

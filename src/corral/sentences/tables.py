@@ -19,6 +19,16 @@ _MOST_UNLIKE = 3
 _MORE_THAN_CHANCE = 0.01
 
 
+def group_is_target(name: str) -> str:
+    """Refuse the column of the classes as that of the groups."""
+    return f"group {name!r} is the target: a group is what several rows come from, such as a patient."
+
+
+def target_left_out(name: str) -> str:
+    """Refuse to leave out the column of the classes, as an id for example."""
+    return f"the target, {name!r}, cannot be left out."
+
+
 def copied_rows(n_copies: int, n_rows: int) -> str:
     """Say how many rows are copies, and what follows."""
     verb = "is a copy of another" if n_copies == 1 else "are copies of others"
