@@ -60,16 +60,11 @@ def check_costs(costs: Any, classes: NDArray[Any]) -> Floats:
     return matrix
 
 
-def check_known_classes(where: str, names: list[Any], labels: list[Any]) -> None:
-    """Refuse labels that are unknown."""
+def check_class_names(where: str, names: list[Any], labels: list[Any]) -> None:
+    """Refuse labels that are missing, unknown, or there twice."""
     for name in names:
         if name not in labels:
             raise ValueError(f"{where} must name classes, but {name!r} is not one of {labels}.")
-
-
-def check_class_names(where: str, names: list[Any], labels: list[Any]) -> None:
-    """Refuse labels that are missing, unknown, or there twice."""
-    check_known_classes(where, names, labels)
     for label in labels:
         n = names.count(label)
         if n != 1:

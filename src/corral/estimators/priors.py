@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corral.array_types import Floats
-from corral.estimators.decisions import check_class_names, check_known_classes
+from corral.estimators.decisions import check_class_names
 from corral.estimators.validation import check_choice
 
 # The types of the parameters `priors` and `class_weight`.
@@ -64,8 +64,8 @@ def _check_priors(priors: Any, classes: NDArray[Any], counts: Floats) -> Floats:
 def _check_class_weight(class_weight: Any, classes: NDArray[Any], prior: Floats) -> Floats:
     """Return the weight of each class; "balanced" ones make all classes with a prior above 0 equal.
 
-    As in scikit-learn, a class that a dict does not name has weight 1. A name that is no class is refused, as
-    in priors.
+    As in scikit-learn, a class that a dict does not name has weight 1. A dict may name classes that are not
+    there, as in a part of the rows, but only if it names all that are: else it holds a wrong name.
     """
     if isinstance(class_weight, str):
         check_choice("class_weight", class_weight, ("balanced", None))
@@ -73,7 +73,10 @@ def _check_class_weight(class_weight: Any, classes: NDArray[Any], prior: Floats)
     if not isinstance(class_weight, Mapping):
         raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {class_weight!r}.")
     labels = classes.tolist()
-    check_known_classes("class_weight", list(class_weight), labels)
+    if not all(label in class_weight for label in labels):
+        for name in class_weight:
+            if name not in labels:
+                raise ValueError(f"class_weight must name classes, but {name!r} is not one of {labels}.")
     try:
         weights = np.array([class_weight.get(label, 1.0) for label in labels], dtype=np.float64)
     except (TypeError, ValueError):
