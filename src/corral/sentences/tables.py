@@ -46,9 +46,12 @@ def dates_as_variables(name: str, parts: Sequence[str], order: str, remedy: str)
     return f"column {name!r} holds dates{read}: {variables} {are}; {remedy}"
 
 
-def no_dates(name: str, example: str) -> str:
-    """Say that a column of dates holds other texts as well."""
-    return f"column {name!r} holds texts that are no dates, such as {example[:40]!r}, which count as missing"
+def no_dates(name: str, counts: Mapping[str, int]) -> str:
+    """Say how many values of a column of dates are none, and which is the first; `counts` has all of them."""
+    n, first = sum(counts.values()), repr(next(iter(counts))[:40])
+    if n == 1:
+        return f"1 value of column {name!r}, {first}, cannot be read as a date and counts as missing"
+    return f"{n} values of column {name!r}, the first {first}, cannot be read as dates and count as missing"
 
 
 def groups_of_rows(n_groups: int | None) -> str:
