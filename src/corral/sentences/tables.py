@@ -40,10 +40,14 @@ def dates_as_variables(name: str, parts: Sequence[str], order: str, remedy: str)
 
     `order` says how dates were read, as in "month day year", where they may be read otherwise.
     """
-    variables = " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
     are = "is its variable" if len(parts) == 1 else "are its variables"
     read = f", read as {order}" if order else ""
-    return f"column {name!r} holds dates{read}: {variables} {are}; {remedy}"
+    return f"column {name!r} holds dates{read}: {variables_of_dates(parts)} {are}; {remedy}"
+
+
+def variables_of_dates(parts: Sequence[str]) -> str:
+    """List the variables of a column of dates, as in "days since 2000, month and weekday"."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
 
 def no_dates(name: str, counts: Mapping[str, int]) -> str:
