@@ -13,6 +13,7 @@ from corral import (
     CorralClassifier,
     HeldOut,
     MarkerSelector,
+    NearDuplicatesWarning,
     RodeoClassifier,
     UnknownLevelsWarning,
     load_model,
@@ -253,3 +254,17 @@ def test_the_clock_counts_whatever_its_time_zone():
 
     moment = pd.Timestamp("2020-01-01 23:30", tz=UTC)
     assert as_times([moment, None]).astype(str).tolist() == ["2020-01-01T23:30:00", "NaT"]
+
+
+def test_a_column_of_dates_is_one_column_among_near_duplicates():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["p", "q"], 100)
+    days = pd.Timestamp("2021-03-01") + pd.to_timedelta(rng.integers(0, 15, 200) * 9, "D")
+    X = pd.DataFrame({"sampled": days, "v": rng.normal(size=200) + (y == "q")})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NearDuplicatesWarning)
+        fit(X, y)
+    twins = pd.DataFrame({"b": rng.normal(size=100), "v": rng.normal(size=100)})
+    twins = pd.concat([twins, twins], ignore_index=True).assign(when=pd.date_range("2021-03-01", periods=200))
+    with pytest.warns(NearDuplicatesWarning, match="200 of 200 rows equal another row but for column 'when'"):
+        fit(twins, np.tile(y[50:150], 2))

@@ -115,16 +115,22 @@ def _is_integer(value: Any) -> bool:
 
 
 def feature_names(estimator: Any) -> list[str]:
-    """Names of the variables a fitted estimator has seen, or x0, x1, ... if they had none.
+    """Names of the variables a fitted estimator has seen; a column of dates may be several variables."""
+    columns = column_names(estimator)
+    encoding = getattr(estimator, "encoding_", None)
+    return columns if encoding is None else encoding.variable_names(columns)
+
+
+def column_names(estimator: Any) -> list[str]:
+    """Names of the columns a fitted estimator has seen, or x0, x1, ... if they had none.
 
     `variable_names_` are names of columns that are not text and, of the last step of a pipeline, those of the
-    steps before it. A column of dates may be several variables.
+    steps before it.
     """
     columns = [f"x{j}" for j in range(estimator.n_features_in_)]
     for attribute in ("feature_names_in_", "variable_names_"):
         columns = [str(name) for name in getattr(estimator, attribute, columns)]
-    encoding = getattr(estimator, "encoding_", None)
-    return columns if encoding is None else encoding.variable_names(columns)
+    return columns
 
 
 def take_names_from(fitted: Any, estimator: Any) -> None:
