@@ -153,8 +153,8 @@ def warn_of_duplicates(estimator: Any, training: TrainingRows, n_copies: int) ->
         words = near_duplicates_words(duplicates, len(X), column_names(estimator))
         drop = "" if duplicates.column is None else "leave the column out, "
         warn_user(
-            f"{words}. A row is predicted by its duplicate, so do not believe scores and probabilities: {drop}"
-            "keep one of them, or pass groups that hold them together.",
+            f"{words}. A row is predicted by its duplicate, so do not believe scores and probabilities: "
+            f"{drop}keep one of them, or pass groups that hold them together.",
             NearDuplicatesWarning,
         )
 
