@@ -63,11 +63,10 @@ class DateColumn:
         """
         times, unreadable = _read(cells, self.form or YEAR_FIRST)
         if self.form is None and unreadable:
-            row = unreadable[0]
             opening = "mixes dates and text" if any(map(is_date, cells)) else "held dates in fit"
             raise ValueError(
-                f"Column {column!r} {opening}: row {row} holds {str(cells[row])[:40]!r}, which is neither a "
-                "date nor written like 2020-12-31. Convert the column to dates."
+                f"Column {column!r} {opening}: {str(cells[unreadable[0]])[:40]!r} is neither a date nor "
+                "written like 2020-12-31. Convert the column to dates."
             )
         return times, Counter(str(cells[row]) for row in unreadable)
 
