@@ -107,7 +107,8 @@ OF_PATIENTS = (
     ", and each of its values stands in several rows of one class",
 )
 IF_TEXT = "write plain numbers, or each of them is a level of its own."
-OF_DATES = "a fit makes days, month, weekday and hour of it; leave it out if new rows have later dates."
+LATER = "of it; leave it out if new rows have later dates."
+OF_DATES = f"a fit makes days since 2000, month and weekday {LATER}"
 ALIKE = "that differ only by case, by spaces around them or in how a number is written are"
 
 FAULTS = {
@@ -247,12 +248,13 @@ FAULTS = {
     ),
     "dates: of pandas, one in each row": (
         adding(day=pd.date_range("2020-01-01", periods=300, freq="h")[np.arange(300) * 7 % 300]),
-        f"column 'day' holds dates, such as '2020-01-01 00:00:00' in row 0: {OF_DATES}",
+        "column 'day' holds dates, such as '2020-01-01 00:00:00' in row 0: a fit makes days since 2000, "
+        f"weekday and hour {LATER}",
     ),
     "dates: one is no date": (
         adding(day=[f"2020-01-{1 + i % 30:02}" if i != 4 else "soon" for i in ROWS]),
         "column 'day' holds dates, such as '2020-01-01' in row 0, but no date in 1 row, such as 'soon' in "
-        f"row 4: {OF_DATES}",
+        f"row 4: a fit makes days since 2000 and weekday {LATER}",
     ),
     "zeros: one column": (
         adding(depth=np.where(ROWS % 50, 13.0 + 0.1 * (ROWS * 7 % 60), 0.0)),

@@ -918,7 +918,7 @@ def test_dates_of_spreadsheets(frame, tmp_path):
     frame.assign(odd=days).to_excel(tmp_path / "t.xlsx", index=False)
     notes = run("fit", *arguments).stderr
     assert DATES in notes
-    assert "'odd' holds texts that are no dates, such as 'soon', which count as missing" in notes
+    assert "1 value of column 'odd', 'soon', cannot be read as a date and counts as missing" in notes
     # A few cells that a spreadsheet has taken for dates are slips.
     frame.assign(x=[DAYS[0], *range(1, 90)]).to_excel(tmp_path / "t.xlsx", index=False)
     sentence = "'x' would be numeric, but row 0 holds '2020-01-01 00:00:00'"

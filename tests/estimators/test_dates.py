@@ -13,7 +13,9 @@ from corral import (
     CorralClassifier,
     HeldOut,
     MarkerSelector,
+    NearDuplicatesWarning,
     RodeoClassifier,
+    UnknownLevelsWarning,
     load_model,
     save_model,
     write_report,
@@ -100,16 +102,57 @@ def test_what_is_no_date_counts_as_missing_and_is_told(rows):
     X, y = rows
     X = X.assign(when=DAYS.astype(str))
     fitted = fit(X, y)
-    with pytest.warns(UserWarning, match="such as 'soon'"):
+    with pytest.warns(UserWarning, match="column 'when', 'soon', cannot be read as a date"):
         explained = fitted.explain(X[:2].assign(when=["soon", X["when"][1]]))
     assert np.isnan(explained.values[0, 1])
     assert explained.values[0, 3] is None
     X.loc[3, "when"] = "unknown"
-    with pytest.warns(UserWarning, match="'when' holds texts that are no dates, such as 'unknown'"):
+    with pytest.warns(UserWarning, match="1 value of column 'when', 'unknown', cannot be read as a date and"):
         fit(X, y)
-    with pytest.raises(ValueError, match="Column 'when' held dates in fit, but holds 'x' now"):
-        fitted.predict(X.assign(when="x"))
-    assert fitted.predict(X.assign(when=None)).shape == y.shape
+    with pytest.warns(UnknownLevelsWarning) as warned:
+        labels = fitted.predict(X.assign(when="x"))
+    assert [str(each.message) for each in warned] == [
+        "60 values of column 'when', the first 'x', cannot be read as dates and count as missing: write "
+        "dates as in training, or like 2020-12-31."
+    ]
+    np.testing.assert_array_equal(fitted.predict(X.assign(when=None)), labels)
+
+
+def test_the_meaning_of_a_date_does_not_depend_on_other_rows(rows):
+    X, y = rows
+    fitted = fit(X.assign(when=DAYS), y)
+    for texts in (["05/08/2020"], ["05/08/2020", "25/08/2020"], [" ", "05/08/2020"]):
+        with pytest.raises(ValueError, match=r"^Column 'when' held dates in fit: '05/08/2020' is neither"):
+            fitted.predict(X[: len(texts)].assign(when=texts))
+    new = X[:3].assign(when=["2020-08-05", "", None])
+    expected = fitted.predict_proba(new)
+    for i in range(3):
+        np.testing.assert_array_equal(fitted.predict_proba(new[i : i + 1]), expected[i : i + 1])
+    np.testing.assert_array_equal(fitted.predict_proba(X[1:2].assign(when=pd.NaT)), expected[1:2])
+
+
+def test_every_column_of_dates_takes_dates_and_text_with_the_year_first(rows):
+    X, y = rows
+    fitted = fit(X.assign(when=DAYS.dt.strftime("%d/%m/%Y %H:%M")), y)
+    moment = pd.Timestamp("2020-08-05 12:00")
+    cells = [moment, "2020-08-05 12:00", "05/08/2020 12:00", moment.to_pydatetime(), "2020-08-05T12:00"]
+    new = X[:1].loc[[0] * 5].assign(when=cells)
+    probabilities = fitted.predict_proba(new)
+    assert (probabilities == probabilities[0]).all()
+    np.testing.assert_array_equal(fitted.predict_proba(new[:1].assign(when=moment)), probabilities[:1])
+
+
+def test_dates_beside_text_are_read_or_named(rows):
+    X, y = rows
+    mixed = DAYS.astype(object).where(np.arange(60) > 2, DAYS.astype(str))
+    expected = fit(X.assign(when=DAYS), y).predict_proba(X.assign(when=DAYS))
+    np.testing.assert_array_equal(fit(X.assign(when=mixed), y).predict_proba(X.assign(when=mixed)), expected)
+    mixed[1] = "08.05.2020"
+    with pytest.raises(ValueError, match=r"^Column 'when' mixes dates and text: '08\.05\.2020' is"):
+        CorralClassifier().fit(X.assign(when=mixed), y)
+    mixed[1] = 8.5
+    with pytest.raises(TypeError, match=r"^Column 'when' mixes dates and other values, such as '"):
+        CorralClassifier().fit(X.assign(when=mixed), y)
 
 
 def test_a_column_of_missing_dates_is_empty(rows):
@@ -211,3 +254,17 @@ def test_the_clock_counts_whatever_its_time_zone():
 
     moment = pd.Timestamp("2020-01-01 23:30", tz=UTC)
     assert as_times([moment, None]).astype(str).tolist() == ["2020-01-01T23:30:00", "NaT"]
+
+
+def test_a_column_of_dates_is_one_column_among_near_duplicates():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["p", "q"], 100)
+    days = pd.Timestamp("2021-03-01") + pd.to_timedelta(rng.integers(0, 15, 200) * 9, "D")
+    X = pd.DataFrame({"sampled": days, "v": rng.normal(size=200) + (y == "q")})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NearDuplicatesWarning)
+        fit(X, y)
+    twins = pd.DataFrame({"b": rng.normal(size=100), "v": rng.normal(size=100)})
+    twins = pd.concat([twins, twins], ignore_index=True).assign(when=pd.date_range("2021-03-01", periods=200))
+    with pytest.warns(NearDuplicatesWarning, match="200 of 200 rows equal another row but for column 'when'"):
+        fit(twins, np.tile(y[50:150], 2))

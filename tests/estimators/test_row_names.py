@@ -85,6 +85,39 @@ def test_a_count_names_nothing(frame):
         assert "sample 1: " in repr(found)
 
 
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [0] * 60,
+        [""] * 60,
+        ["", *range(59)],
+        [None, *map(str, range(59))],
+        [np.nan, *range(59)],
+        [*range(59), "0"],
+    ],
+    ids=["repeated", "empty", "one empty", "missing", "NaN", "equal as text"],
+)
+def test_labels_that_do_not_tell_rows_apart_are_no_names(labels, frame, tmp_path):
+    X, y = frame[NAMES].set_axis(labels, axis=0), frame["y"]
+    fitted = RodeoClassifier().fit(X, y)
+    assert not hasattr(fitted, "row_names_in_")
+    explanation = fitted.explain(X)
+    numbered = RodeoClassifier().fit(frame[NAMES], y).explain(frame[NAMES])
+    assert repr(explanation) == repr(numbered)
+    write_report(fitted, X, y, tmp_path / "r.html")
+    page = data_of((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert {row["name"] for row in page["rows"]} == {str(row["position"]) for row in page["rows"]}
+
+
+def test_a_file_keeps_the_column_of_names_that_repeat(frame, tmp_path):
+    X = frame[NAMES].set_axis(pd.Index([f"P{i // 3}" for i in range(60)], name="patient"), axis=0)
+    fitted = RodeoClassifier().fit(X, frame["y"])
+    save_model(fitted, tmp_path / "m.corral")
+    for model in (fitted, load_model(tmp_path / "m.corral")):
+        assert model.row_names_column_ == "patient"
+        assert model.explain(X[:2]).row_names is None
+
+
 @pytest.mark.parametrize("kind", [RodeoClassifier, CorralClassifier])
 def test_whole_numbers_of_a_divided_table_name_rows(kind, frame, tmp_path):
     """As `train_test_split` leaves them: `X.loc` takes them, for new and for training rows."""
@@ -142,6 +175,7 @@ def test_names_of_another_fit_are_forgotten(frame):
         "P0001",
         {"column": 1, "names": []},
         {"column": None, "names": [1.5] * 60},
+        {"column": None, "names": None},
         {"column": None, "names": [True] * 60},
         {},
     ],

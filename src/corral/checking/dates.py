@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from corral.checking.findings import Finding
+from corral.data.date_variables import varying_parts
 from corral.data.dates import Dates, parse_dates
 from corral.sentences.numbers import MOST_LISTED, counted
+from corral.sentences.tables import variables_of_dates
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,10 +42,11 @@ def found_dates(variables: pd.DataFrame, columns: Mapping[str, Dates]) -> Iterat
                 f", but no date in {counted(len(wrong), 'row')}, such as {str(wrong.iloc[0])[:40]!r} in row "
                 f"{wrong.index[0]}"
             )
+        made = variables_of_dates(varying_parts(dates.times))
         yield Finding(
             "dates",
             found,
-            "a fit makes days, month, weekday and hour of it; leave it out if new rows have later dates",
+            f"a fit makes {made} of it; leave it out if new rows have later dates",
             (name,),
             tuple(wrong.index[:MOST_LISTED]),
         )

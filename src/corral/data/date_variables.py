@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral.array_types import Floats
-from corral.data.dates import DateForm, Times, parse_dates, read_dates
+from corral.data.dates import YEAR_FIRST, DateForm, Times, parse_dates, read_dates
 
 Part = Literal["days since 2000", "month", "weekday", "hour"]
 
@@ -30,7 +30,7 @@ class DateColumn:
     """How a column of dates becomes variables."""
 
     position: int  # of the column in the table
-    form: DateForm | None  # how training rows write dates; None if their cells are dates
+    form: DateForm | None  # how training rows write dates; None if some of their cells are dates
     parts: Sequence[Part]  # what the variables are, at least one
 
     def validate(self) -> None:
@@ -41,17 +41,10 @@ class DateColumn:
     @classmethod
     def learn(cls, position: int, cells: Sequence[Any]) -> Self | None:
         """Tell what varies in a column of dates or of texts that are dates; None if it holds others."""
-        form = None
-        if all(map(is_date_or_missing, cells)):
-            times = as_times(cells)
-        else:
-            dates = parse_dates(cells)
-            if dates is None:
-                return None
-            form, times = dates.form, dates.times
-        times = times[~np.isnat(times)]
-        parts = [part for part in _PARTS if len(set(part_of_dates(part, times).tolist())) > 1]
-        return cls(position, form, parts or [*_PARTS[:1]])
+        if any(map(is_date, cells)):
+            return cls(position, None, varying_parts(_read(cells, YEAR_FIRST)[0]))
+        dates = parse_dates(cells)
+        return None if dates is None else cls(position, dates.form, varying_parts(dates.times))
 
     @property
     def assumed_order(self) -> str:
@@ -63,14 +56,19 @@ class DateColumn:
         return [f"{column} ({part})" for part in self.parts]
 
     def times(self, column: str, cells: Sequence[Any]) -> tuple[Times, Counter[str]]:
-        """Times of the cells of a column, and how often cells are no dates, which count as missing."""
-        if all(map(is_date_or_missing, cells)):
-            return as_times(cells), Counter()
-        dates = parse_dates(cells) if self.form is None else read_dates(cells, self.form)
-        if dates is None or np.isnat(dates.times).all():
-            strange = next(cell for cell in cells if not is_date_or_missing(cell))
-            raise ValueError(f"Column {column!r} held dates in fit, but holds {str(strange)[:40]!r} now.")
-        return dates.times, Counter(str(cells[i]) for i in np.flatnonzero(dates.unreadable).tolist())
+        """Times of the cells of a column, and how often texts are no dates, which count as missing.
+
+        If cells of training rows are dates, texts must have the year first: nothing tells in which order
+        others are written.
+        """
+        times, unreadable = _read(cells, self.form or YEAR_FIRST)
+        if self.form is None and unreadable:
+            opening = "mixes dates and text" if any(map(is_date, cells)) else "held dates in fit"
+            raise ValueError(
+                f"Column {column!r} {opening}: {str(cells[unreadable[0]])[:40]!r} is neither a date nor "
+                "written like 2020-12-31. Convert the column to dates."
+            )
+        return times, Counter(str(cells[row]) for row in unreadable)
 
 
 def is_date(value: Any) -> bool:
@@ -80,13 +78,22 @@ def is_date(value: Any) -> bool:
     return isinstance(value, datetime.date) and type(value).__name__ != "NaTType"
 
 
-def is_date_or_missing(value: Any) -> bool:
-    """Whether a value is a date, or one that is missing."""
-    return is_date(value) or str(value) in ("None", "nan", "NaT", "<NA>")
+def _read(cells: Sequence[Any], form: DateForm) -> tuple[Times, list[int]]:
+    """Times of dates and of texts in a form, and which rows hold neither and are not missing."""
+    written = read_dates([None if is_date(cell) else cell for cell in cells], form)
+    times = as_times(cells)
+    return np.where(np.isnat(times), written.times, times), np.flatnonzero(written.unreadable).tolist()
+
+
+def varying_parts(times: Times) -> list[Part]:
+    """The variables that dates become: those that vary, or days if none does."""
+    times = times[~np.isnat(times)]
+    parts = [part for part in _PARTS if len(set(part_of_dates(part, times).tolist())) > 1]
+    return parts or [*_PARTS[:1]]
 
 
 def as_times(cells: Sequence[Any]) -> Times:
-    """Dates as the clock shows them, whatever time zone it is in; NaT where one is missing."""
+    """Dates as the clock shows them, whatever time zone it is in; NaT where a cell is no date."""
     values = [cell if is_date(cell) else None for cell in cells]
     local = [v.replace(tzinfo=None) if isinstance(v, datetime.datetime) else v for v in values]
     return np.array(local, dtype="datetime64[s]")

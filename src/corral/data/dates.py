@@ -53,6 +53,9 @@ class DateForm:
     ambiguous: bool = False  # whether day and month may be the other way round in every text
 
 
+YEAR_FIRST = DateForm("year first", "year month day")
+
+
 class Dates(NamedTuple):
     """The dates of a column."""
 
@@ -76,18 +79,19 @@ def parse_dates(texts: Iterable[Any]) -> Dates | None:
         if not readable or _ONE_UNREADABLE_IN * (len(values) - len(readable)) > len(values):
             continue
         for form in _forms(kind, readable):
-            times = np.array([_time(match, form) for match in matches], dtype="datetime64[s]")
+            times = _times(values, form)
             if _ONE_UNREADABLE_IN * np.isnat(times).sum() <= len(values):
                 return _column_dates(cells, times, form)
     return None
 
 
 def read_dates(texts: Iterable[Any], form: DateForm) -> Dates:
-    """Read a column whose form is known, such as that of a training table."""
+    """Read a column whose form was learnt from a training table; texts with the year first are read, too.
+
+    What a text means does not depend on the other texts.
+    """
     cells, values = _different(texts)
-    matches = [_PATTERNS[form.kind].fullmatch(value) for value in values]
-    times = np.array([_time(match, form) for match in matches], dtype="datetime64[s]")
-    return _column_dates(cells, times, form)
+    return _column_dates(cells, _times(values, form), form)
 
 
 def _different(texts: Iterable[Any]) -> tuple[list[int], list[str]]:
@@ -114,7 +118,7 @@ def _column_dates(cells: list[int], times: Times, form: DateForm) -> Dates:
 def _forms(kind: str, matches: list[re.Match[str]]) -> list[DateForm]:
     """Forms that texts may have, the likely one first."""
     if kind == "year first":
-        return [DateForm(kind, "year month day")]
+        return [YEAR_FIRST]
     if kind != "year last":
         return [DateForm(kind, "day month year" if kind == "day, name" else "month day year")]
     orders: list[Order] = ["month day year", "day month year"]
@@ -128,8 +132,14 @@ def _forms(kind: str, matches: list[re.Match[str]]) -> list[DateForm]:
     return [DateForm(kind, order, all(may_be.values())) for order in orders if may_be[order]]
 
 
-def _time(match: re.Match[str] | None, form: DateForm) -> datetime.datetime | None:
-    """What a text means, None if there is no such day or time."""
+def _times(values: list[str], form: DateForm) -> Times:
+    """What texts mean in a form or with the year first, which no other form is confused with; else NaT."""
+    return np.array([_time(text, form) or _time(text, YEAR_FIRST) for text in values], dtype="datetime64[s]")
+
+
+def _time(text: str, form: DateForm) -> datetime.datetime | None:
+    """What a text means, None if it is written otherwise, or if there is no such day or time."""
+    match = _PATTERNS[form.kind].fullmatch(text)
     if match is None:
         return None
     parts = match.groupdict()

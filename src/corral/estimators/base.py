@@ -18,6 +18,7 @@ from corral.estimators.encoding import Encoding, unknown_sentence
 from corral.estimators.tables import UnknownLevelsWarning, read_table, validate_columns
 from corral.estimators.validation import check_groups, check_sample_weight, unchanged_by_errors, warn_user
 from corral.parallel import Computation
+from corral.sentences.tables import no_dates
 
 # The type of the parameter `categorical_features`.
 Categorical = Literal["from_dtype"] | ArrayLike | None
@@ -60,11 +61,14 @@ class TableEstimator(BaseEstimator):
         return TrainingRows(table.X, table.y, weights, self.encoding_.counts, check_groups(groups, n))
 
     def _check_samples(self, X: ArrayLike) -> Floats:
-        """Validate samples of a fitted estimator, and warn of categories that no training row has."""
+        """Validate samples of a fitted estimator, and warn of unknown categories and of what is no date."""
         check_is_fitted(self)
         table = read_table(self, X, reset=False)
         if table.unknown:
             warn_user(unknown_sentence(table.unknown), UnknownLevelsWarning)
+        for name, strange in table.undated.items():
+            remedy = "write dates as in training, or like 2020-12-31"
+            warn_user(f"{no_dates(name, strange)}: {remedy}.", UnknownLevelsWarning)
         return table.X
 
     def _computation(self) -> Computation:

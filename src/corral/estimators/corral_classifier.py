@@ -18,7 +18,6 @@ from corral.estimators.validation import (
     check_integer,
     check_n_jobs,
     check_number,
-    feature_names,
     take_names_from,
 )
 from corral.estimators.warned import warn_of_duplicates, warn_of_single_rows
@@ -211,7 +210,7 @@ class CorralClassifier(DensityClassifier):
     def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
         settings, random = self._settings(data.labels, data.counts), check_random_state(self.random_state)
         self.model_ = learn_pool(training, data, settings, random, self._computation())
-        warn_of_duplicates(training, data.n_copies, feature_names(self))
+        warn_of_duplicates(self, training, data.n_copies)
         return self
 
     @property

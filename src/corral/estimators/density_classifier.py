@@ -27,6 +27,7 @@ from corral.estimators.validation import (
     check_kind_of_labels,
     check_number,
     feature_names,
+    naming_column,
     refuse_groups_of_whole_classes,
     row_names,
     sort_rows,
@@ -521,6 +522,8 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         """Keep the names of the training rows, if they have any, and forget others."""
         for name in ("row_names_in_", "row_names_column_"):
             self.__dict__.pop(name, None)
-        named = row_names(X)
-        if named is not None:
-            self.row_names_in_, self.row_names_column_ = named
+        names, column = row_names(X), naming_column(X)
+        if names is not None:
+            self.row_names_in_ = names
+        if names is not None or column is not None:
+            self.row_names_column_ = column

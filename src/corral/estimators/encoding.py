@@ -227,9 +227,10 @@ class Encoding:
             X[is_known, j] = [position[before[int(k)]] for k in X[is_known, j]]
         return X
 
-    def encode(self, columns: Sequence[Column]) -> tuple[Floats, Unknown]:
-        """Numbers (n_rows, n_features), and which values are no dates, or levels that no training row has."""
-        variables, unknown = with_dates(columns, self.dates)
+    def encode(self, columns: Sequence[Column]) -> tuple[Floats, Unknown, Unknown]:
+        """Numbers (n_rows, n_features), levels that no training row has, and values that are no dates."""
+        variables, undated = with_dates(columns, self.dates)
+        unknown: Unknown = {}
         X = np.empty((len(columns[0].cells), len(variables)))
         for j, (column, levels) in enumerate(zip(variables, self.levels, strict=True)):
             if levels is None and j not in self.empty:
@@ -238,7 +239,7 @@ class Encoding:
                 X[:, j], strange = column.positions(levels or ())
             if strange:
                 unknown[column.name] = strange
-        return X, unknown
+        return X, unknown, undated
 
 
 def with_dates(columns: Sequence[Column], dates: Sequence[DateColumn]) -> tuple[list[Column], Unknown]:
@@ -363,9 +364,16 @@ def _of_cells(name: str, cells: NDArray[Any]) -> Column:
     values = cells.tolist()
     types = set(map(type, values))
     if not all(issubclass(each, _TAKEN) for each in types):
-        strange = [i for i, value in enumerate(values) if not (isinstance(value, _TAKEN) or is_gap(value))]
-        if strange and all(is_date(value) or is_gap(value) for value in values):
+        present = [i for i, value in enumerate(values) if not is_gap(value)]
+        strange = [i for i in present if not isinstance(values[i], _TAKEN)]
+        if strange and all(isinstance(values[i], str) or is_date(values[i]) for i in present):
             return Column(name, "dates", cells)
+        if strange and all(is_date(values[i]) for i in strange):
+            other = next(i for i in present if not is_date(values[i]))
+            raise TypeError(
+                f"Column {name!r} mixes dates and other values, such as {str(values[other])[:40]!r} in row "
+                f"{other}: convert the column to dates, split it, or leave it out."
+            )
         if strange:
             value = values[strange[0]]
             raise TypeError(
@@ -559,7 +567,7 @@ def _integers_among(values: list[Any]) -> NDArray[np.object_]:
 
 
 def unknown_sentence(unknown: Unknown) -> str:
-    """Say how many values are no dates, or levels that training did not have."""
+    """Say how many values are levels that training did not have."""
     n = sum(counts.total() for counts in unknown.values())
     of_columns = [
         f"{counts.total()} of {name!r} (such as {next(iter(counts))[:40]!r})"

@@ -35,8 +35,7 @@ def evaluate_rows(estimator: Any, X: ArrayLike, *, bandwidths: bool = False) -> 
     samples = estimator._check_samples(X)  # noqa: SLF001 (a function of the estimators)
     computation = Computation(estimator.n_jobs, estimator.verbose)
     estimates = estimator.model_.estimates(samples, computation, bandwidths=bandwidths)
-    named = row_names(X)
-    return EvaluatedRows(estimator, computation, samples, estimates, None if named is None else named[0])
+    return EvaluatedRows(estimator, computation, samples, estimates, row_names(X))
 
 
 def novelty_sentences(

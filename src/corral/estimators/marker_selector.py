@@ -11,7 +11,7 @@ from corral.array_types import Bools, check_shape
 from corral.data.dataset import TrainingRows
 from corral.estimators.base import Categorical, TableSelector
 from corral.estimators.description import Description, class_description
-from corral.estimators.validation import check_number, feature_names, sort_rows
+from corral.estimators.validation import check_number, sort_rows
 from corral.estimators.warned import warn_of_duplicates, warn_of_undescribed
 from corral.markers.comparison import Comparison, learn_comparison
 from corral.markers.contrast import MIN_EFFECT, Contrast, learn_contrast, learn_gap_contrast
@@ -97,7 +97,7 @@ class MarkerSelector(TableSelector):
         self.gap_contrast_ = learn_gap_contrast(data, min_effect)
         self.classes_, self.markers_ = data.labels, self.contrast_.markers
         warn_of_undescribed(data.labels[~self.markers_.any(axis=1)].tolist())
-        warn_of_duplicates(training, data.n_copies, feature_names(self))
+        warn_of_duplicates(self, training, data.n_copies)
         return self
 
     def describe(self) -> Description:

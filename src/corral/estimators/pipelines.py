@@ -119,8 +119,8 @@ def explain(
     """
     last = _require(estimator, "explain")
     explanation: Explanation = last.explain(rows_of_last_step(estimator, X), against=against, n_rows=n_rows)
-    named = row_names(X)  # which steps may forget
-    return explanation if named is None else replace(explanation, sample_names=named[0])
+    names = row_names(X)  # which steps may forget
+    return explanation if names is None else replace(explanation, sample_names=names)
 
 
 def describe(estimator: Any) -> Description:

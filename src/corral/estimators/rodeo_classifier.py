@@ -20,7 +20,6 @@ from corral.estimators.validation import (
     check_number,
     check_one_row,
     check_rodeo,
-    feature_names,
 )
 from corral.estimators.warned import warn_of_duplicates, warn_of_empty_selections
 from corral.markers.contrast import MIN_EFFECT
@@ -214,7 +213,7 @@ class RodeoClassifier(DensityClassifier):
         random = check_random_state(self.random_state)
         self.model_ = learn_model(training, data, prior, settings, random, self._computation())
         warn_of_empty_selections(self.model_)
-        warn_of_duplicates(training, data.n_copies, feature_names(self))
+        warn_of_duplicates(self, training, data.n_copies)
         return self
 
     @by_rows("classes", "features")

@@ -50,7 +50,7 @@ class ColumnKindWarning(UserWarning):
 
 
 class UnknownLevelsWarning(UserWarning):
-    """Samples have levels that no training row has; they count as missing.
+    """Samples have levels that no training row has, or texts that are no dates; they count as missing.
 
     A level is one of the values of a text column; the warning says how many samples have unknown ones.
 
@@ -74,6 +74,7 @@ class Table(NamedTuple):
     X: Floats  # (n_rows, n_features) numbers, NaN for missing values
     y: NDArray[Any]  # (n_rows,) labels, if they were given
     unknown: Unknown  # which values are categories that no training row has, and how often, by column
+    undated: Unknown  # which values of columns of dates are no dates
 
 
 def read_table(
@@ -93,7 +94,7 @@ def read_table(
     """
     learnt: Encoding | None = None if reset else getattr(estimator, "encoding_", None)
     if learnt is None and not reset:
-        return Table(*read_numbers(estimator, X, y, reset=False), {})
+        return Table(*read_numbers(estimator, X, y, reset=False), {}, {})
     of_levels: list[int] = []
     if learnt is not None:
         of_levels = [j for j, levels in enumerate(learnt.levels) if levels is not None]
@@ -103,6 +104,7 @@ def read_table(
         of_levels = positions_of(categorical, names_of(X, X.shape[1]))
     X = _checked(estimator, X, y, reset=reset, learns=reset or extend, of_levels=of_levels)
     unknown: Unknown = {}
+    undated: Unknown = {}
     if learnt is None:
         may_hold_levels = not isinstance(categorical, str | None)
     else:
@@ -120,11 +122,11 @@ def read_table(
             _warn_of_kinds(columns, encoding.dates, of_levels)
         else:
             encoding = learnt.extended(columns) if extend else learnt
-        rows, unknown = encoding.encode(columns)
+        rows, unknown, undated = encoding.encode(columns)
         names = encoding.variable_names([column.name for column in columns])
-        if learnt is None:
-            for name, strange in unknown.items():  # of dates: categories are all known
-                warn_user(f"{begun(no_dates(name, next(iter(strange))))}.", UserWarning)
+        if reset or extend:
+            for name, strange in undated.items():
+                warn_user(f"{no_dates(name, strange)}.", UserWarning)
     if reset or extend:
         empty = np.flatnonzero(np.isnan(rows).all(axis=0)).tolist()
         if reset and empty:
@@ -132,7 +134,7 @@ def read_table(
         candidates = learnt.empty if learnt else range(len(names))
         is_empty = frozenset(j for j in empty if j in candidates and encoding.levels[j] is None)
         estimator.encoding_ = replace(encoding, empty=is_empty)
-    return Table(rows, labels, unknown)
+    return Table(rows, labels, unknown, undated)
 
 
 def _warn_of_kinds(columns: Sequence[Column], dates: Sequence[DateColumn], named: Sequence[int]) -> None:

@@ -19,7 +19,7 @@ from sklearn.utils import check_array, column_or_1d
 
 from corral.array_types import Floats, Integers
 from corral.data.dataset import LabelledRows, TrainingRows
-from corral.estimators.encoding import are_gaps
+from corral.estimators.encoding import are_gaps, as_objects, is_gap
 from corral.rodeo.settings import RodeoSettings
 
 # A warning looks past these packages, to the line that called them: a pipeline fits on behalf of its user.
@@ -115,16 +115,22 @@ def _is_integer(value: Any) -> bool:
 
 
 def feature_names(estimator: Any) -> list[str]:
-    """Names of the variables a fitted estimator has seen, or x0, x1, ... if they had none.
+    """Names of the variables a fitted estimator has seen; a column of dates may be several variables."""
+    columns = column_names(estimator)
+    encoding = getattr(estimator, "encoding_", None)
+    return columns if encoding is None else encoding.variable_names(columns)
+
+
+def column_names(estimator: Any) -> list[str]:
+    """Names of the columns a fitted estimator has seen, or x0, x1, ... if they had none.
 
     `variable_names_` are names of columns that are not text and, of the last step of a pipeline, those of the
-    steps before it. A column of dates may be several variables.
+    steps before it.
     """
     columns = [f"x{j}" for j in range(estimator.n_features_in_)]
     for attribute in ("feature_names_in_", "variable_names_"):
         columns = [str(name) for name in getattr(estimator, attribute, columns)]
-    encoding = getattr(estimator, "encoding_", None)
-    return columns if encoding is None else encoding.variable_names(columns)
+    return columns
 
 
 def take_names_from(fitted: Any, estimator: Any) -> None:
@@ -165,10 +171,11 @@ def sort_rows(training: TrainingRows, expected: NDArray[Any] | None = None) -> L
     return data
 
 
-def row_names(X: Any) -> tuple[NDArray[Any], str | None] | None:
-    """Labels of the rows of a pandas frame, and the name of its index, if it is more than a count from 0.
+def row_names(X: Any) -> NDArray[Any] | None:
+    """Labels of the rows of a pandas frame, if they tell rows apart and are more than a count from 0.
 
-    A whole number stays one, so that `X.loc` takes it; every other label becomes text.
+    A whole number stays one, so that `X.loc` takes it; every other label becomes text. Labels that are
+    missing, empty or there twice are no names.
     """
     if not hasattr(X, "iloc"):
         return None
@@ -176,9 +183,16 @@ def row_names(X: Any) -> tuple[NDArray[Any], str | None] | None:
     is_whole = index.dtype.kind in "iu"
     if index.name is None and is_whole and np.array_equal(index, np.arange(len(index))):
         return None
-    names = np.empty(len(index), dtype=object)
-    names[:] = index.tolist() if is_whole else [str(label) for label in index]
-    return names, None if index.name is None else str(index.name)
+    labels = index.tolist() if is_whole else [str(label) for label in index]
+    if len(set(labels)) < len(labels) or any(is_gap(label) or not str(label).strip() for label in index):
+        return None
+    return as_objects(labels)
+
+
+def naming_column(X: Any) -> str | None:
+    """The name of the index of a pandas frame, if it has one."""
+    name = X.index.name if hasattr(X, "iloc") else None
+    return None if name is None else str(name)
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> Floats | None:

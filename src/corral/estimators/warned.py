@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from corral.array_types import Floats
 from corral.data.dataset import TrainingRows
 from corral.data.near_duplicates import NearDuplicates, near_duplicates
-from corral.estimators.validation import warn_user
+from corral.estimators.validation import column_names, warn_user
 from corral.model import LocalModel
 from corral.rodeo.model import FittedModel
 from corral.sentences.tables import copied_rows, shifted_table
@@ -135,20 +135,26 @@ def are_many(n_repeated: int, n_rows: int) -> bool:
     return n_repeated > 0.01 * n_rows
 
 
-def warn_of_duplicates(training: TrainingRows, n_copies: int, names: Sequence[str]) -> None:
-    """Warn of copies, and of near duplicates that no group holds together, if they are too many."""
+def warn_of_duplicates(estimator: Any, training: TrainingRows, n_copies: int) -> None:
+    """Warn of copies, and of near duplicates that no group holds together, if they are too many.
+
+    Near duplicates are compared by column: of several variables of a column of dates, which are equal
+    together, the first has all that the others have.
+    """
     warn_of_copies(n_copies, len(training.X))
-    X, groups = training.X, training.groups
+    first = np.unique(estimator.encoding_.column_positions(), return_index=True)[1]
+    X, groups = training.X[:, first], training.groups
+    levels = None if training.levels is None else training.levels[first]
     if training.weights is not None:
         counts = training.weights > 0.0
         X, groups = X[counts], None if groups is None else groups[counts]
-    duplicates = near_duplicates(X, training.levels, groups)
+    duplicates = near_duplicates(X, levels, groups)
     if duplicates is not None and are_many(duplicates.n_rows, len(X)):
+        words = near_duplicates_words(duplicates, len(X), column_names(estimator))
         drop = "" if duplicates.column is None else "leave the column out, "
         warn_user(
-            f"{near_duplicates_words(duplicates, len(X), names)}. A row is predicted by its duplicate, so do "
-            f"not believe scores and probabilities: {drop}keep one of them, or pass groups that hold them "
-            "together.",
+            f"{words}. A row is predicted by its duplicate, so do not believe scores and probabilities: "
+            f"{drop}keep one of them, or pass groups that hold them together.",
             NearDuplicatesWarning,
         )
 

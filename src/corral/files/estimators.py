@@ -144,10 +144,12 @@ def _names(name: str, names: Any, n: int, kinds: tuple[type, ...] = (str,)) -> N
 
 
 def _pack_row_names(estimator: Any) -> dict[str, Any] | None:
-    """Names of the rows that the file keeps, if they have any."""
-    if not hasattr(estimator, "row_names_in_"):
+    """Names of the rows that the file keeps, and of their column, if they have any."""
+    if not hasattr(estimator, "row_names_column_"):
         return None
-    names, numbers = estimator.row_names_in_, estimator.model_.kept_rows
+    names, numbers = getattr(estimator, "row_names_in_", None), estimator.model_.kept_rows
+    if names is None:  # the column holds no name for each row
+        return {"column": estimator.row_names_column_, "names": None}
     if numbers is not None and estimator.model_.n_rows > _MOST_NAMED_ROWS:
         return None
     kept = names if numbers is None else names[numbers]
@@ -155,8 +157,11 @@ def _pack_row_names(estimator: Any) -> dict[str, Any] | None:
 
 
 def _set_row_names(estimator: Any, column: Any, names: Any) -> None:
-    """Restore names of rows, a list of those that a file has kept."""
+    """Restore names of rows, a list of those that a file has kept, or None if it has their column alone."""
     model = estimator.model_
+    if names is None and isinstance(column, str):
+        estimator.row_names_column_ = column
+        return
     all_names = _names("row_names", names, len(model.training.X), (str, int))
     if not isinstance(column, str | None):
         raise ValueError("row_names has a column that is no text")

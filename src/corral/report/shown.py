@@ -13,7 +13,7 @@ from corral.estimators.evaluated_rows import EvaluatedRows, evaluate_rows
 from corral.estimators.lspc import LSPClassifier
 from corral.estimators.pipelines import last_step, rows_of_last_step
 from corral.estimators.tables import UnknownLevelsWarning
-from corral.estimators.validation import check_known_labels
+from corral.estimators.validation import check_known_labels, naming_column, row_names
 from corral.evaluation.held_out import HeldOut, take_rows
 from corral.evidence.explainers import factors_per_row
 
@@ -88,14 +88,14 @@ def choose_rows(
         some = take_rows(rows, order)
         of_some = _evaluated(last, some) if evaluated is None else evaluated.take(order)
         judges = [Judge(last, some, np.arange(order.size), of_some, None)]
-    index = getattr(X, "index", None)
+    names = row_names(X)
     return Shown(
         judged,
         judges,
         _proba(last, judges[0].X, judges[0].evaluated) if known is None else known[chosen],
         order,
-        order.tolist() if index is None else index[order].tolist(),
-        "Row" if index is None or index.name is None else str(index.name),
+        order.tolist() if names is None else names[order].tolist(),
+        "Row" if names is None else naming_column(X) or "Row",
         codes[order],
         positions.size,
     )

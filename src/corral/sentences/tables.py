@@ -50,15 +50,22 @@ def dates_as_variables(name: str, parts: Sequence[str], order: str, remedy: str)
 
     `order` says how dates were read, as in "month day year", where they may be read otherwise.
     """
-    variables = " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
     are = "is its variable" if len(parts) == 1 else "are its variables"
     read = f", read as {order}" if order else ""
-    return f"column {name!r} holds dates{read}: {variables} {are}; {remedy}"
+    return f"column {name!r} holds dates{read}: {variables_of_dates(parts)} {are}; {remedy}"
 
 
-def no_dates(name: str, example: str) -> str:
-    """Say that a column of dates holds other texts as well."""
-    return f"column {name!r} holds texts that are no dates, such as {example[:40]!r}, which count as missing"
+def variables_of_dates(parts: Sequence[str]) -> str:
+    """List the variables of a column of dates, as in "days since 2000, month and weekday"."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
+
+
+def no_dates(name: str, counts: Mapping[str, int]) -> str:
+    """Say how many values of a column of dates are none, and which is the first; `counts` has all of them."""
+    n, first = sum(counts.values()), repr(next(iter(counts))[:40])
+    if n == 1:
+        return f"1 value of column {name!r}, {first}, cannot be read as a date and counts as missing"
+    return f"{n} values of column {name!r}, the first {first}, cannot be read as dates and count as missing"
 
 
 def groups_of_rows(n_groups: int | None) -> str:
