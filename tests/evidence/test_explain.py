@@ -323,7 +323,7 @@ def test_repr_says_which_why_and_by_whom(seen):
         )
         j = np.abs(seen.evidence[i]).argmax()
         assert evidence.startswith(f"  evidence: {seen.feature_names[j]} {seen.evidence[i, j]:+.2f}")
-        assert f"row {seen.rows[i, 0]} ({seen.shares[i, 0]:.0%})" in closest
+        assert f"row {seen.rows[i, 0]}, which equals it ({seen.shares[i, 0]:.0%})" in closest
     assert text[-1] == "... and 2 more samples"
 
 

@@ -96,7 +96,8 @@ class Explanation:
         How many training rows have the share of the first one and are as near as it: 1 unless there are ties.
     rests_on_few : ndarray of shape (n_samples,)
         Whether one row, or the rows of one group, have more than half of the label's density, and more than
-        at 95 in 100 training rows, each left out with its group.
+        at 95 in 100 training rows, each left out with its group. A row that equals the sample does not count,
+        nor does its group.
     row_names : ndarray of shape (n_samples, n_listed) or None
         Labels of `rows` in the index of the X given to fit (so ``X.loc[row_names[0]]``, where they are whole
         numbers or text); None if it was an array, or a frame whose index counts from 0.
@@ -111,6 +112,8 @@ class Explanation:
         contributes to the log density of the class (Shapley's values again) than at the median row of the
         class, in units of the spread at training rows, and more if the value lies far from all values of its
         column in the class. Of a usual row it is about 0.
+    equal : ndarray of shape (n_samples, n_listed)
+        Whether each of `rows` has the values of the sample in all variables: a training row supports itself.
     stands_for : ndarray of shape (n_samples, n_listed)
         How many training rows each of `rows` stands for: 1 unless its class is thinned.
     nearest_range : ndarray of shape (n_samples, 2, n_features)
@@ -163,6 +166,7 @@ class Explanation:
     typicality: Floats
     novel: Bools
     unlikeness: Floats
+    equal: Bools
     stands_for: Integers
     nearest_range: Floats
     sample_names: NDArray[Any] | None = None
@@ -328,6 +332,7 @@ class Explanation:
             self.label[i],
             names,
             self.shares[i, : len(names)].tolist(),
+            self.equal[i, : len(names)].tolist(),
             stands_out=bool(self.stands_out[i]),
             n_tied=int(self.n_tied[i]),
         )
@@ -475,7 +480,8 @@ class Explanation:
         return ", ".join(f"{self.feature_names[j]} {self.evidence[i, j]:+.2f}" for j in strongest)
 
     def _closest(self, i: int) -> str:
-        names = [training_row(name) for name in self._listed_rows(i)[:3]]
+        pairs = zip(self._listed_rows(i)[:3], self.equal[i].tolist(), strict=False)
+        names = [training_row(name, equal=equal) for name, equal in pairs]
         if self.n_tied[i] > self.rows.shape[1]:
             return f"{self.n_tied[i]} rows are equally near"
         if names and not self.stands_out[i]:

@@ -136,28 +136,33 @@ def support(label: Any, effective_rows: float) -> str:
     return f"The label {label} rests on about {counted(round(effective_rows), 'training row')}."
 
 
-def training_row(name: Any) -> str:
-    """What a training row is called: its label, or its number with the word."""
-    return name if isinstance(name, str) else f"row {name}"
+def training_row(name: Any, *, equal: bool = False) -> str:
+    """What a training row is called: its label, or its number with the word; and whether it equals a row."""
+    return (name if isinstance(name, str) else f"row {name}") + ", which equals it" * equal
 
 
 def nearest_rows(
-    label: Any, names: Sequence[Any], shares: Sequence[float], *, stands_out: bool, n_tied: int
+    label: Any,
+    names: Sequence[Any],
+    shares: Sequence[float],
+    equal: Sequence[bool],
+    *,
+    stands_out: bool,
+    n_tied: int,
 ) -> str:
     """Name the training rows most like a row, or those nearest to it if the density rests on many alike.
 
-    None is named if more rows are tied than names are given.
+    None is named if more rows are tied than names are given. `equal` says which of them equal the row.
     """
     if n_tied > len(names):
         return f"{no_row_stands_out(label)}: {n_tied} have the same part in its density, and are as near."
+    called = [training_row(name, equal=is_equal) for name, is_equal in zip(names, equal, strict=True)]
     if not stands_out:
         return (
             f"{no_row_stands_out(label)}: many have the same part in its density. The nearest, by the "
-            f"variables that carry the label, are {', '.join(map(training_row, names))}."
+            f"variables that carry the label, are {', '.join(called)}."
         )
-    listed_rows = ", ".join(
-        f"{training_row(name)} ({share:.0%})" for name, share in zip(names, shares, strict=True)
-    )
+    listed_rows = ", ".join(f"{name} ({share:.0%})" for name, share in zip(called, shares, strict=True))
     return f"Training rows of {label} most like it, with their share of its density: {listed_rows}."
 
 
@@ -166,18 +171,19 @@ def no_row_stands_out(label: Any) -> str:
     return f"No training row of {label} stands out"
 
 
-def nearest_rows_caption(label: Any, n_listed: int, *, stands_out: bool, n_tied: int) -> str:
-    """Say what a table of the training rows most like a row shows."""
-    if n_tied > n_listed:
-        return f"Nearest training rows of {label}: {n_listed} of {n_tied} that are equally near."
+def nearest_rows_caption(label: Any, equal: Sequence[bool], *, stands_out: bool, n_tied: int) -> str:
+    """Say what a table of the training rows most like a row shows; `equal` says which of them equal it."""
+    itself = " The first of them equals this row." if any(equal[:1]) else ""
+    if n_tied > len(equal):
+        return f"Nearest training rows of {label}: {len(equal)} of {n_tied} that are equally near."
     if not stands_out:
         return (
-            f"Nearest training rows of {label}, by the variables that carry the label. "
+            f"Nearest training rows of {label}, by the variables that carry the label.{itself} "
             f"{no_row_stands_out(label)}: many have the same part in its density."
         )
     return (
-        f"Nearest training rows of {label}. The density of a class says how closely its rows crowd around "
-        "this one; a share is the part of it that one training row brings."
+        f"Nearest training rows of {label}.{itself} The density of a class says how closely its rows crowd "
+        "around this one; a share is the part of it that one training row brings."
     )
 
 
