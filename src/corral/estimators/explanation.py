@@ -107,6 +107,8 @@ class Explanation:
         Of this class; see `RodeoClassifier.typicality`.
     novel : ndarray of shape (n_samples,)
         Whether it is unlike all training rows, as `RodeoClassifier.is_novel` says.
+    in_training : ndarray of shape (n_samples,)
+        Whether a training row has the values of the sample in all variables.
     unlikeness : ndarray of shape (n_samples, n_features)
         How much each variable makes it unlike the nearest class, 0 for missing values: how much less it
         contributes to the log density of the class (Shapley's values again) than at the median row of the
@@ -165,6 +167,7 @@ class Explanation:
     nearest: NDArray[Any]
     typicality: Floats
     novel: Bools
+    in_training: Bools
     unlikeness: Floats
     equal: Bools
     stands_for: Integers
@@ -259,7 +262,7 @@ class Explanation:
         if not self.novel[sample]:
             return ""
         values = [self._value_beside_class(sample, j, description) for j in self.unlike(sample)]
-        return novelty(self.nearest[sample], values)
+        return novelty(self.nearest[sample], values, in_training=bool(self.in_training[sample]))
 
     def _value_beside_class(self, i: int, j: int, description: Description | None) -> str:
         """Name a value, and the range and the typical value of the nearest class."""
@@ -274,6 +277,7 @@ class Explanation:
             self.nearest[i],
             ends if np.isfinite(ends).all() else [],
             typical,
+            in_training=bool(self.in_training[i]),
         )
 
     def _lacking(self, i: int) -> list[str]:
