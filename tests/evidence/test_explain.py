@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 
 from corral import CorralClassifier, Explanation, RodeoClassifier
+from corral.sentences.rows import reasons
 from corral.sentences.scores import most_frequent_mistake
 from support.tables import three_classes
 
@@ -395,3 +396,16 @@ def test_the_rival_is_the_second_most_probable_class():
         told = proba[rows, second] > 0.0
         assert told.sum() > 100
         assert_array_equal(found.rival[told], model.classes_[second][told])
+
+
+def test_reasons_are_silent_below_five_percent_and_say_so():
+    just_below, just_above = math.log(1.0499), math.log(1.0501)
+    said = reasons("benign", "malignant", ["V1", "V7"], [1.0, 2.0], [2.0, -just_below])
+    assert said == (
+        "In favour of benign: V1 = 1 (makes it 7.4 times as likely). "
+        "No variable changes the odds by 5% or more in favour of malignant."
+    )
+    said = reasons("benign", "malignant", ["V1", "V7"], [1.0, 2.0], [2.0, -just_above])
+    assert said.endswith(" In favour of malignant: V7 = 2 (makes it 1.1 times as likely).")
+    said = reasons("benign", "malignant", ["V1", "V7"], [1.0, 2.0], [just_below, -just_below])
+    assert said == "No variable changes the odds of benign and malignant by 5% or more."

@@ -16,8 +16,8 @@ _MOST_REASONS = 3
 # right: then an error is no reason to doubt the record.
 _CONFIDENT = 0.9
 
-# Evidence that changes odds by less than a twentieth.
-NO_EVIDENCE = 0.05
+# Less evidence changes odds by less than 5%, which no reader would call a reason.
+NO_EVIDENCE = math.log(1.05)
 
 
 def label_of_row(called: str, label: Any, probability: float, rival: Any, rival_probability: float) -> str:
@@ -89,9 +89,9 @@ def reasons(
 ) -> str:
     """Say which values favour the label, and which the rival, the strongest evidence first."""
     order = sorted(range(len(names)), key=lambda j: -abs(evidence[j]))
-    strong = [j for j in order if abs(evidence[j]) > NO_EVIDENCE]
+    strong = [j for j in order if abs(evidence[j]) >= NO_EVIDENCE]
     if not strong:
-        return f"No single variable tells {label} from {rival} here."
+        return f"No variable changes the odds of {label} and {rival} by 5% or more."
     sides = [
         (label, [j for j in strong if evidence[j] > 0.0]),
         (rival, [j for j in strong if evidence[j] < 0.0]),
@@ -104,7 +104,7 @@ def reasons(
         )
         + "."
         if side
-        else f"No single variable favours {name}."
+        else f"No variable changes the odds by 5% or more in favour of {name}."
         for name, side in sides
     )
 
