@@ -9,6 +9,7 @@ from corral import CorralClassifier, RodeoClassifier
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.datasets import make_ten_groups
 from corral.evidence.support import distances
+from corral.sentences.rows import nearest_rows_caption
 from support.cli import run
 
 
@@ -89,6 +90,15 @@ def test_a_row_that_stands_out_comes_first():
     assert found.sentences(0)["nearest"].startswith(
         f"Training rows of a most like it, with their share of its density: row {found.rows[0, 0]} ("
     )
+
+
+@pytest.mark.parametrize("stands_out", [True, False])
+def test_the_caption_says_that_the_first_row_is_the_row_itself(stands_out):
+    itself, others = (
+        nearest_rows_caption("a", [equal, False], stands_out=stands_out, n_tied=1) for equal in (True, False)
+    )
+    assert " The first of them equals this row. " in itself
+    assert itself.replace(" The first of them equals this row.", "") == others
 
 
 def test_rows_of_a_small_class_are_all_listed():
