@@ -746,7 +746,7 @@ def test_explain_says_what_python_says(folder, frame):
     assert len(said) >= 5
     assert all(sentence in words.splitlines() for sentence in said)
     assert all(name in words for name in NAMES)
-    assert f"{expected.rows[0, 0]} ({expected.shares[0, 0]:.0%})" in words
+    assert f"{expected.rows[0, 0]}, which equals it ({expected.shares[0, 0]:.0%})" in words
 
 
 def test_explain_says_what_is_novel(folder, frame, tmp_path):

@@ -138,6 +138,8 @@ def test_a_value_inside_the_range_is_unusual_beside_the_others(fitted, iris):
         # A training row may be what the range ends with.
         itself = replace(inside, in_training=np.array([True]))
         assert itself.novelty(0).endswith("other values)" if value == 4.5 else "(setosa from 1 to 10)")
+    alone = replace(found, values=np.array([[np.nan, np.nan, 4.5, np.nan]]))
+    assert alone.novelty(0).endswith("= 4.5 (setosa from 1 to 10)")
     beyond = replace(found, values=np.full((1, 4), 10.5))
     assert beyond.novelty(0).endswith(f"{name} = 10.5 (setosa from 1 to 10)")
 

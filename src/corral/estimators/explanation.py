@@ -277,8 +277,18 @@ class Explanation:
             self.nearest[i],
             ends if np.isfinite(ends).all() else [],
             typical,
-            in_training=bool(self.in_training[i]),
+            inside=self._is_inside(i, j),
         )
+
+    def _is_inside(self, i: int, j: int) -> bool:
+        """Whether a sample has other values, and this one lies in the range of the nearest class.
+
+        A training row may be what the range ends with.
+        """
+        (low, high), value = self.nearest_range[i, :, j], self.values[i, j]
+        if not np.isfinite([low, high]).all() or sum(not is_gap(each) for each in self.values[i]) < 2:
+            return False
+        return bool(low < value < high if self.in_training[i] else low <= value <= high)
 
     def _lacking(self, i: int) -> list[str]:
         """Variables of which a sample has a value and the nearest class, if it is not the label, has none."""

@@ -40,21 +40,20 @@ def torn(rival: Any, probability: float) -> str:
 
 
 def value_beside_class(
-    name: str, value: Any, label: Any, ends: Sequence[float], typical: Any = None, *, in_training: bool
+    name: str, value: Any, label: Any, ends: Sequence[float], typical: Any = None, *, inside: bool
 ) -> str:
     """Name a value, and the typical value and the range of the training rows of a class, if there are any.
 
     As in "length = 9.1 (setosa typically 1.5; from 1 to 1.9)", with so many digits that numbers that differ
-    look different. Categories have no range: `ends` is empty. A value inside the range is unusual only beside
-    the other values of its row; that of a training row may be the end of the range itself.
+    look different. Categories have no range: `ends` is empty. A value `inside` the range is unusual only
+    beside the other values of its row.
     """
     compared = [value, *([] if typical is None else [typical]), *ends]
     are_numbers = all(isinstance(each, float) and not math.isnan(each) for each in compared)
     texts = different_texts(compared) if are_numbers else [value_text(each) for each in compared]
     beside = [] if typical is None else [f"typically {texts[1]}"]
     beside += [f"from {texts[-2]} to {texts[-1]}"] if ends else []
-    if ends and ends[0] <= value <= ends[1] and not (in_training and value in ends):
-        beside.append("unusual beside its other values")
+    beside += ["unusual beside its other values"] if inside else []
     said = named_value(name, value, texts[0])
     return f"{said} ({label} {'; '.join(beside)})" if beside else said
 
