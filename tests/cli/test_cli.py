@@ -497,7 +497,7 @@ def test_novel_rows_are_counted(folder, frame, tmp_path, monkeypatch):
     assert expected >= len(far) / 4
     done = run(*arguments)
     assert f"{expected} of 90 rows are novel: " in done.stdout
-    assert "these are significantly more (binomial test, p < 0.001)." in done.stdout
+    assert "these are significantly more (beta-binomial test, p < 0.001)." in done.stdout
     why = (
         f"What makes them unlike the training rows is most often {NAMES[0]} (in {expected} of {expected}; med"
     )
@@ -746,7 +746,7 @@ def test_explain_says_what_python_says(folder, frame):
     assert len(said) >= 5
     assert all(sentence in words.splitlines() for sentence in said)
     assert all(name in words for name in NAMES)
-    assert f"{expected.rows[0, 0]} ({expected.shares[0, 0]:.0%})" in words
+    assert f"{expected.rows[0, 0]}, which equals it ({expected.shares[0, 0]:.0%})" in words
 
 
 def test_explain_says_what_is_novel(folder, frame, tmp_path):

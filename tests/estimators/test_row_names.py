@@ -63,7 +63,7 @@ def test_an_index_names_training_rows(kind, frame, tmp_path):
         for member in getattr(model, "members_", ()):
             assert member.explain(X[:1]).row_names is not None
             assert member.feature_names_in_.tolist() == NAMES
-        assert f"closest:  {found.row_names[0, 0]} (" in repr(found)
+        assert f"closest:  {found.row_names[0, 0]}, which equals it (" in repr(found)
         assert found.support_to_frame()["name"].tolist() == found.row_names.ravel().tolist()
 
 

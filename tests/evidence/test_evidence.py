@@ -288,7 +288,7 @@ def odds_of(model, X, coalitions=None):
     explainer = explainer_of(model.model_, X, ALONE)
     log_density = explainer.estimates.log_density
     label = model.model_.posterior(log_density).argmax(axis=1)
-    rival = strongest_rivals(model.model_.joint(log_density), label)
+    rival = strongest_rivals(model.model_.posterior(log_density), label)
     return row_evidence(explainer, label, rival, coalitions or explanation_coalitions(explainer))
 
 
@@ -414,3 +414,48 @@ def test_usual_shares_leave_rows_and_their_groups_out(crowd):
             by_unit = pd.Series(shares).groupby(data.units[others]).sum()
             expected.append(by_unit.max())
         assert_allclose(np.sort(usual), np.sort(expected), rtol=1e-7)
+
+
+# ------------------------------------------------------------------- samples that are training rows
+
+
+def test_a_training_row_gets_no_caution_because_of_itself(crowd):
+    X, y = crowd
+    for groups in (None, np.arange(80) // 2):
+        model = RodeoClassifier(**INITIAL, c0=0.1).fit(X, y, groups=groups)
+        found = model.explain(pd.concat([X[-1:], X[-1:] + 0.01]))
+        assert (found.group_share > 0.99).all()
+        assert found.caution(0) == ""
+        assert found.caution(1).startswith("the label rests on one training row: p79 has 100%")
+        assert found.equal[:, 0].tolist() == [True, False]
+        assert found.equal.sum() == 1
+        assert "density: p79, which equals it (100%), p78 (" in found.sentences(0)["nearest"]
+        assert "density: p79 (100%), p78 (" in found.sentences(1)["nearest"]
+        assert "closest:  p79, which equals it (100%), p78 (" in repr(found)
+
+
+def test_a_training_row_gets_a_caution_because_of_another_row(crowd):
+    """The row that equals it has the other label, or hardly any weight."""
+    X, y = crowd
+    X = pd.concat([X, X[-1:].rename({"p79": "twin"}) + 0.005])
+    model = RodeoClassifier(**INITIAL, c0=0.1)
+    weights = np.append(np.ones(80), 0.01)
+    light = model.fit(X, np.append(y, "b"), weights).explain(X[-1:])
+    assert light.caution(0).startswith("the label rests on one training row: p79 has 99%")
+    assert light.sentences(0)["nearest"].endswith(
+        "density: p79 (99%), twin, which equals it (1%), p78 (0%), p77 (0%), p76 (0%)."
+    )
+    other = model.fit(X, np.append(y, "a"), weights).explain(X[-1:])
+    assert other.label[0] == "b"
+    assert other.caution(0).startswith("the label rests on one training row: p79 has 100%")
+    assert not other.equal.any()
+
+
+def test_equal_rows_have_the_same_gaps(crowd):
+    X, y = crowd
+    X = X.assign(z=np.where(np.arange(80) % 2 == 0, X["x"] ** 2, np.nan))
+    found = RodeoClassifier(**INITIAL, c0=0.1).fit(X, y).explain(X.assign(z=X["z"].where(X.index != "p6")))
+    own = found.rows == np.arange(80)[:, np.newaxis]
+    assert own.sum() > 70
+    own[6] = False
+    assert_array_equal(found.equal, own)

@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 
 from corral import CorralClassifier, Explanation, RodeoClassifier
+from corral.sentences.rows import reasons
 from corral.sentences.scores import most_frequent_mistake
 from support.tables import three_classes
 
@@ -323,7 +324,7 @@ def test_repr_says_which_why_and_by_whom(seen):
         )
         j = np.abs(seen.evidence[i]).argmax()
         assert evidence.startswith(f"  evidence: {seen.feature_names[j]} {seen.evidence[i, j]:+.2f}")
-        assert f"row {seen.rows[i, 0]} ({seen.shares[i, 0]:.0%})" in closest
+        assert f"row {seen.rows[i, 0]}, which equals it ({seen.shares[i, 0]:.0%})" in closest
     assert text[-1] == "... and 2 more samples"
 
 
@@ -377,3 +378,34 @@ def test_rows_that_miss_the_same_variables_share_their_directions(monkeypatch):
     alone = np.concatenate([fitted.explain(new[i : i + 1]).evidence for i in range(60)])
     np.testing.assert_allclose(together.evidence, alone, atol=1e-10)
     assert 0 < n_calls <= (len(calls) - n_calls) / 20
+
+
+def test_the_rival_is_the_second_most_probable_class():
+    """Also where probabilities are little but the share that is given to the priors."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], [40, 15, 90])
+    X = (
+        rng.normal(size=(145, 2))
+        + np.array([[0.0, 0.0], [4.0, 4.0], [9.0, 9.0]])[np.searchsorted(list("abc"), y)]
+    )
+    for model in (CorralClassifier(random_state=0), RodeoClassifier(bandwidth="class")):
+        found, proba = model.fit(X, y).explain(X), model.predict_proba(X)
+        second = np.argsort(-proba, axis=1, kind="stable")[:, 1]
+        rows = np.arange(len(y))
+        assert_array_equal(found.probability[:, 1], proba[rows, second])
+        told = proba[rows, second] > 0.0
+        assert told.sum() > 100
+        assert_array_equal(found.rival[told], model.classes_[second][told])
+
+
+def test_reasons_are_silent_below_five_percent_and_say_so():
+    just_below, just_above = math.log(1.0499), math.log(1.0501)
+    said = reasons("benign", "malignant", ["V1", "V7"], [1.0, 2.0], [2.0, -just_below])
+    assert said == (
+        "In favour of benign: V1 = 1 (makes it 7.4 times as likely). "
+        "No variable changes the odds by 5% or more in favour of malignant."
+    )
+    said = reasons("benign", "malignant", ["V1", "V7"], [1.0, 2.0], [2.0, -just_above])
+    assert said.endswith(" In favour of malignant: V7 = 2 (makes it 1.1 times as likely).")
+    said = reasons("benign", "malignant", ["V1", "V7"], [1.0, 2.0], [just_below, -just_below])
+    assert said == "No variable changes the odds of benign and malignant by 5% or more."

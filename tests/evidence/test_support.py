@@ -9,6 +9,7 @@ from corral import CorralClassifier, RodeoClassifier
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.datasets import make_ten_groups
 from corral.evidence.support import distances
+from corral.sentences.rows import nearest_rows_caption
 from support.cli import run
 
 
@@ -45,7 +46,7 @@ def test_rows_of_equal_shares_are_ranked_by_distance(ten_groups):
 def test_that_no_row_stands_out_is_said(ten_groups):
     fitted, X, _ = ten_groups
     found = fitted.explain(X[:1])
-    names = [f"row {i}" for i in found.rows[0]]
+    names = ["row 0, which equals it", *(f"row {i}" for i in found.rows[0, 1:])]
     assert f"closest:  {', '.join(names[:3])} (no row stands out)" in repr(found)
     assert found.sentences(0)["nearest"] == (
         f"No training row of {found.label[0]} stands out: many have the same part in its density. The "
@@ -91,9 +92,20 @@ def test_a_row_that_stands_out_comes_first():
     )
 
 
+@pytest.mark.parametrize("stands_out", [True, False])
+def test_the_caption_says_that_the_first_row_is_the_row_itself(stands_out):
+    itself, others = (
+        nearest_rows_caption("a", [equal, False], stands_out=stands_out, n_tied=1) for equal in (True, False)
+    )
+    assert " The first of them equals this row. " in itself
+    assert itself.replace(" The first of them equals this row.", "") == others
+
+
 def test_rows_of_a_small_class_are_all_listed():
     found = RodeoClassifier(bandwidth="class").fit([[0.0], [1.0], [1.1]], ["a", "b", "b"]).explain([[0.0]])
-    assert found.sentences(0)["nearest"].endswith("with their share of its density: row 0 (100%).")
+    assert found.sentences(0)["nearest"].endswith(
+        "with their share of its density: row 0, which equals it (100%)."
+    )
 
 
 def test_missing_values_and_categories_have_distances():
@@ -116,4 +128,4 @@ def test_the_command_says_that_no_row_stands_out(ten_groups, tmp_path):
     run("fit", tmp_path / "t.csv", "-t", "group", "--model", tmp_path / "m.corral", "-q")
     said = run("explain", tmp_path / "m.corral", tmp_path / "t.csv", "--row", 130).stdout
     assert "stands out: many have the same part in its density." in said
-    assert "by the variables that carry the label, are row 130, row " in said
+    assert "by the variables that carry the label, are row 130, which equals it, row " in said

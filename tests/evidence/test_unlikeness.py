@@ -124,6 +124,52 @@ def test_a_value_beyond_the_range_looks_different_from_its_end(fitted, iris):
     )
 
 
+def test_a_value_inside_the_range_is_unusual_beside_the_others(fitted, iris):
+    found = fitted.explain(iris[0][1:2])
+    ends, name = np.array([[[1.0] * 4, [10.0] * 4]]), found.feature_names[2]
+    found = replace(found, novel=np.array([True]), nearest_range=ends, unlikeness=np.eye(4)[2:3])
+    typical = f"{fitted.describe().typical[0, 2]:g}"
+    for value in (1.0, 4.5, 10.0):
+        inside = replace(found, values=np.full((1, 4), value))
+        said = f"differs most by {name} = {value:g} (setosa from 1 to 10; unusual beside its other values)"
+        assert inside.novelty(0).endswith(said)
+        said = f"(setosa typically {typical}; from 1 to 10; unusual beside its other values)"
+        assert inside.novelty(0, fitted.describe()).endswith(said)
+        # A training row may be what the range ends with.
+        itself = replace(inside, in_training=np.array([True]))
+        assert itself.novelty(0).endswith("other values)" if value == 4.5 else "(setosa from 1 to 10)")
+    alone = replace(found, values=np.array([[np.nan, np.nan, 4.5, np.nan]]))
+    assert alone.novelty(0).endswith("= 4.5 (setosa from 1 to 10)")
+    beyond = replace(found, values=np.full((1, 4), 10.5))
+    assert beyond.novelty(0).endswith(f"{name} = 10.5 (setosa from 1 to 10)")
+
+
+def test_ordered_categories_have_no_range():
+    X, y = some_rows()
+    sizes = pd.Categorical(np.tile(["small", "large"], 12), ["small", "middle", "large"], ordered=True)
+    table = pd.DataFrame(X, columns=list("abc")).assign(size=sizes)
+    found = CorralClassifier(random_state=0).fit(table, y).explain(table[:1])
+    assert np.isnan(found.nearest_range[0, :, 3]).all()
+    novel = replace(found, novel=np.array([True]), unlikeness=np.eye(4)[3:])
+    assert novel.novelty(0).endswith('differs most by size = "small"')
+
+
+def test_a_training_row_is_unlike_all_other_training_rows(fitted, iris):
+    """Whichever class it has: here one that the label is not."""
+    found = fitted.explain(iris[0][:2])
+    assert found.in_training.tolist() == [True, False]
+    novel = replace(found, novel=np.array([True, True]), unlikeness=np.ones((2, 4)))
+    assert novel.novelty(0).startswith("unlike all other training rows; from setosa, ")
+    assert novel.novelty(1).startswith("unlike all training rows; from setosa, ")
+    alike = replace(novel, unlikeness=np.zeros(found.unlikeness.shape))
+    assert alike.sentences(0)["place"].startswith("It is novel: unlike all other training rows, and nearest ")
+    y = np.where(np.arange(150) == 0, "virginica", iris[1])
+    mistaken = CorralClassifier(random_state=0).fit(iris[0], y).explain(iris[0][:1])
+    assert mistaken.label[0] == "setosa"
+    assert mistaken.in_training[0]
+    assert not mistaken.equal.any()
+
+
 def test_a_sample_that_no_variable_makes_unlike(fitted, iris):
     found = fitted.explain(iris[0][1:2] + 100.0)
     alike = replace(found, unlikeness=np.full(found.unlikeness.shape, 0.01))

@@ -354,9 +354,8 @@ def test_explanations_add_up_and_name_rows_of_the_table(fitted, case):
     assert_allclose(explanation.log_odds, odds, atol=1e-8)
     assert (explanation.stands_for > 1).any() == (case == "numbers")
     support = Support(*(getattr(explanation, name) for name in Support._fields))
-    on_one = support._replace(group_share=np.ones(4))
     # A cell is not called a single row.
-    unusual = rests_on_few(on_one, Shares.of(np.full(99, -0.1), np.ones(99)))
+    unusual = rests_on_few(support, np.ones(4), Shares.of(np.full(99, -0.1), np.ones(99)))
     assert_array_equal(unusual, explanation.stands_for[:, 0] == 1)
     assert classifier.describe().to_frame()["evidence"].notna().all()
 

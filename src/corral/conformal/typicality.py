@@ -193,7 +193,7 @@ def rounded(values: Floats, smallest: float = 1.0) -> Floats:
 
 
 def excess_pvalue(n_novel: int, n_rows: int, level: float, n_training: float) -> float:
-    """Probability that at least so many of n rows are novel at a level by chance: a binomial test.
+    """Probability that at least so many of n rows are novel at a level by chance: a beta-binomial test.
 
     The score below which rows are novel is a quantile of the scores of `n_training` rows. So the share of
     like rows below it has a beta distribution around the level, and their number a beta-binomial one.

@@ -21,6 +21,11 @@ def row_keys(X: Floats, salt: Integers | Words) -> Words:
     return keys
 
 
+def equality_keys(X: Floats) -> Words:
+    """One number per row, which rows share that have the same values and the same gaps."""
+    return row_keys(np.where(np.isnan(X), np.nan, X), np.arange(X.shape[1]))
+
+
 def cell_keys(X: Floats) -> Words:
     """Numbers (n_rows, n_features), which equal values of a column share and others hardly ever do."""
     return _mixed(_bits(X), np.arange(X.shape[1], dtype=np.uint64))

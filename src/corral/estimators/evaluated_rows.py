@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from corral.array_types import Bools, Floats, Integers
 from corral.conformal.typicality import Estimates, Judgement, excess_pvalue
+from corral.data.hashing import equality_keys
 from corral.estimators.assessment import Assessment
 from corral.estimators.explanation import Explanation, unlike_values
 from corral.estimators.validation import feature_names, row_names
@@ -162,6 +163,7 @@ class EvaluatedRows:
             nearest=model.labels[judgement.nearest],
             typicality=judgement.typicality[np.arange(len(label)), judgement.nearest],
             novel=judgement.is_novel(LEVEL),
+            in_training=np.isin(equality_keys(self.X), equality_keys(model.compared_rows.X)),
             unlikeness=unlikeness,
             nearest_range=self._nearest_ranges(),
             sample_names=self.names,
@@ -177,18 +179,14 @@ class EvaluatedRows:
         ranges = self.model.class_ranges
         if ranges is None:
             return np.full((len(self.X), 2, self.model.n_features), np.nan)
-        is_number = self.model.data.level_counts == 0
+        is_number = np.array([levels is None for levels in self.estimator.encoding_.levels])
         ranges = np.where(is_number | np.isinf(ranges), ranges, np.nan)
         nearest: Floats = ranges[self.judgement.nearest]
         return nearest
 
     def _rivals(self, against: ArrayLike | None, label: Integers) -> Integers:
-        """Number the classes to compare the predicted ones with: no class is its own rival.
-
-        The second class is that of the second highest joint probability: far from others, the probabilities
-        of classes are little but the share given to the priors.
-        """
-        second = strongest_rivals(self.model.joint(self.estimates.log_density), label)
+        """Number the classes to compare the predicted ones with: no class is its own rival."""
+        second = strongest_rivals(self._log_proba, label)
         if against is None:
             return second
         classes, given = self.model.labels, np.asarray(against)

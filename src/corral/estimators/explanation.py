@@ -96,7 +96,8 @@ class Explanation:
         How many training rows have the share of the first one and are as near as it: 1 unless there are ties.
     rests_on_few : ndarray of shape (n_samples,)
         Whether one row, or the rows of one group, have more than half of the label's density, and more than
-        at 95 in 100 training rows, each left out with its group.
+        at 95 in 100 training rows, each left out with its group. A row that equals the sample does not count,
+        nor does its group.
     row_names : ndarray of shape (n_samples, n_listed) or None
         Labels of `rows` in the index of the X given to fit (so ``X.loc[row_names[0]]``, where they are whole
         numbers or text); None if it was an array, or a frame whose index counts from 0.
@@ -106,11 +107,15 @@ class Explanation:
         Of this class; see `RodeoClassifier.typicality`.
     novel : ndarray of shape (n_samples,)
         Whether it is unlike all training rows, as `RodeoClassifier.is_novel` says.
+    in_training : ndarray of shape (n_samples,)
+        Whether a training row has the values of the sample in all variables.
     unlikeness : ndarray of shape (n_samples, n_features)
         How much each variable makes it unlike the nearest class, 0 for missing values: how much less it
         contributes to the log density of the class (Shapley's values again) than at the median row of the
         class, in units of the spread at training rows, and more if the value lies far from all values of its
         column in the class. Of a usual row it is about 0.
+    equal : ndarray of shape (n_samples, n_listed)
+        Whether each of `rows` has the values of the sample in all variables: a training row supports itself.
     stands_for : ndarray of shape (n_samples, n_listed)
         How many training rows each of `rows` stands for: 1 unless its class is thinned.
     nearest_range : ndarray of shape (n_samples, 2, n_features)
@@ -162,7 +167,9 @@ class Explanation:
     nearest: NDArray[Any]
     typicality: Floats
     novel: Bools
+    in_training: Bools
     unlikeness: Floats
+    equal: Bools
     stands_for: Integers
     nearest_range: Floats
     sample_names: NDArray[Any] | None = None
@@ -258,7 +265,7 @@ class Explanation:
         if not self.novel[sample]:
             return ""
         values = [self._value_beside_class(sample, j, description) for j in self.unlike(sample)]
-        return novelty(self.nearest[sample], values)
+        return novelty(self.nearest[sample], values, in_training=bool(self.in_training[sample]))
 
     def _value_beside_class(self, i: int, j: int, description: Description | None) -> str:
         """Name a value, and the range and the typical value of the nearest class."""
@@ -273,7 +280,18 @@ class Explanation:
             self.nearest[i],
             ends if np.isfinite(ends).all() else [],
             typical,
+            inside=self._is_inside(i, j),
         )
+
+    def _is_inside(self, i: int, j: int) -> bool:
+        """Whether a sample has other values, and this one lies in the range of the nearest class.
+
+        A training row may be what the range ends with.
+        """
+        (low, high), value = self.nearest_range[i, :, j], self.values[i, j]
+        if not np.isfinite([low, high]).all() or sum(not is_gap(each) for each in self.values[i]) < 2:
+            return False
+        return bool(low < value < high if self.in_training[i] else low <= value <= high)
 
     def _lacking(self, i: int) -> list[str]:
         """Variables of which a sample has a value and the nearest class, if it is not the label, has none."""
@@ -332,6 +350,7 @@ class Explanation:
             self.label[i],
             names,
             self.shares[i, : len(names)].tolist(),
+            self.equal[i, : len(names)].tolist(),
             stands_out=bool(self.stands_out[i]),
             n_tied=int(self.n_tied[i]),
         )
@@ -479,7 +498,8 @@ class Explanation:
         return ", ".join(f"{self.feature_names[j]} {self.evidence[i, j]:+.2f}" for j in strongest)
 
     def _closest(self, i: int) -> str:
-        names = [training_row(name) for name in self._listed_rows(i)[:3]]
+        pairs = zip(self._listed_rows(i)[:3], self.equal[i].tolist(), strict=False)
+        names = [training_row(name, equal=equal) for name, equal in pairs]
         if self.n_tied[i] > self.rows.shape[1]:
             return f"{self.n_tied[i]} rows are equally near"
         if names and not self.stands_out[i]:

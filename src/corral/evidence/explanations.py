@@ -58,13 +58,16 @@ def explain_rows(
             kept.medians[a] = median_parts(model, a, coalitions, computation)
         medians[nearest == a] = kept.medians[a]
     importance = np.abs(evidence.evidence)
-    conditional, support = conditionals_and_support(explainer, label, rival, importance, n_listed)
+    conditional, support, largest_of_others = conditionals_and_support(
+        explainer, label, rival, importance, n_listed
+    )
     if kept.largest_shares is None:
         kept.largest_shares = largest_shares(model, computation)
     h, pair = explainer.estimates.bandwidths, np.stack([label, rival], axis=1)[:, :, np.newaxis]
     bandwidths = None if h is None else np.take_along_axis(h, pair, axis=1)
     unlike = unlikeness(model, X, evidence.likeness, medians, judgement)
-    return bandwidths, evidence, conditional, support, rests_on_few(support, kept.largest_shares), unlike
+    on_few = rests_on_few(support, largest_of_others, kept.largest_shares)
+    return bandwidths, evidence, conditional, support, on_few, unlike
 
 
 def evidence_of_classes(model: LocalModel, computation: Computation) -> Floats:

@@ -11,6 +11,7 @@ import numpy as np
 from corral.array_types import Bools, Floats, Integers
 from corral.conformal.typicality import Shares, rounded
 from corral.data.dataset import LabelledRows
+from corral.data.hashing import equality_keys
 from corral.data.subsample import evenly_spaced
 from corral.data.tiles import TINY
 from corral.data.weights import sums_by_unit
@@ -53,12 +54,16 @@ class Support(NamedTuple):
     # than its weight alone gives it; if not, the rows that are listed are the nearest ones
     stands_out: Bools
     n_tied: Integers  # (n_samples,) how many rows have the share of the first, and are as near as it
+    equal: Bools  # (n_samples, n_listed) whether they have the values of the sample in all variables
 
 
 def conditionals_and_support(
     explainer: Explainer, label: Integers, rival: Integers, importance: Floats, n_listed: int
-) -> tuple[Floats, Support]:
+) -> tuple[Floats, Support, Floats]:
     """Log p(x_j | others) (n_samples, n_features) in labels less that in rivals, and the support of labels.
+
+    Also the largest share (n_samples,) of one row, or of the rows of one group, that does not equal the
+    sample: a training row supports itself, which says nothing about its label.
 
     `label` and `rival` (n_samples,) are numbers of classes; `n_listed` of the supporting rows are listed.
     Where shares are equal, the nearest rows come first, by distances in which variables have an `importance`
@@ -67,7 +72,7 @@ def conditionals_and_support(
     n, model = label.size, explainer.model
     by_class = model.data.members()
     listed = (n, min(n_listed, max(rows.size for rows in by_class)))
-    conditional = np.empty(explainer.X.shape)
+    conditional, largest_of_others = np.empty(explainer.X.shape), np.zeros(n)
     support = Support(
         np.full(listed, -1),
         np.zeros(listed),
@@ -76,21 +81,26 @@ def conditionals_and_support(
         np.zeros(n),
         np.zeros(n, dtype=np.bool_),
         np.ones(n, dtype=np.int64),
+        np.zeros(listed, dtype=np.bool_),
     )
 
     def look_at_label(samples: Integers) -> None:
         a = int(label[samples[0]])
+        rows = model.data.take(by_class[a])
         conditional[samples], shares = explainer.conditional(samples, a)
+        equal = equality_keys(explainer.X[samples])[:, np.newaxis] == equality_keys(rows.X)
         strongest, support.stands_out[samples], support.n_tied[samples] = _strongest(
-            shares, model.data.take(by_class[a]), explainer.X[samples], importance[samples], listed[1]
+            shares, rows, explainer.X[samples], importance[samples], listed[1]
         )
         places = (samples, slice(strongest.shape[1]))
-        support.rows[places] = model.data.numbers[by_class[a]][strongest]
+        support.rows[places] = rows.numbers[strongest]
         support.shares[places] = np.take_along_axis(shares, strongest, axis=1)
+        support.equal[places] = np.take_along_axis(equal, strongest, axis=1)
         support.stands_for[places] = model.rows_behind(a)[strongest]
         squares = np.vecdot(shares, shares)
         support.effective_rows[samples] = np.where(squares > 0.0, 1.0 / np.maximum(squares, TINY), 0.0)
-        support.group_share[samples] = _largest_shares(model.data.take(by_class[a]), shares)
+        support.group_share[samples] = _largest_shares(rows, shares)
+        largest_of_others[samples] = _largest_shares(rows, np.where(_own(rows, equal), 0.0, shares))
 
     def look_at_rival(samples: Integers) -> None:
         conditional[samples] -= explainer.conditional(samples, int(rival[samples[0]]))[0]
@@ -98,7 +108,15 @@ def conditionals_and_support(
     for look, codes in ((look_at_label, label), (look_at_rival, rival)):
         tasks = (partial(look, samples) for samples in _blocks_of_equals(codes))
         list(on_threads(tasks, explainer.computation.n_jobs))
-    return conditional, support
+    return conditional, support, largest_of_others
+
+
+def _own(rows: LabelledRows, equal: Bools) -> Bools:
+    """Which rows (n_samples, n_rows) of a class equal a sample, or share a group with one that does."""
+    if not rows.grouped or not equal.any():
+        return equal
+    own: Bools = sums_by_unit(equal.astype(np.float64), rows.units) > 0.0
+    return own[:, np.unique(rows.units, return_inverse=True)[1]]
 
 
 def _largest_shares(rows: LabelledRows, shares: Floats) -> Floats:
@@ -152,11 +170,14 @@ def distances(x: Floats, rows: LabelledRows, importance: Floats) -> Floats:
     return mean
 
 
-def rests_on_few(support: Support, largest: Shares) -> Bools:
-    """Whether labels (n_samples,) rest on one row or group, compared with `largest` shares of others."""
-    pvalues = largest.pvalues(-support.group_share)
+def rests_on_few(support: Support, largest_of_others: Floats, largest: Shares) -> Bools:
+    """Whether labels (n_samples,) rest on one row or group that is not the sample itself.
+
+    Its share is compared with the `largest` shares at training rows, which are left out, too.
+    """
+    pvalues = largest.pvalues(-largest_of_others)
     is_row = support.stands_for[:, 0] <= 1  # and no mean of several rows
-    return (support.group_share > _MORE_THAN_HALF) & (pvalues <= _UNUSUAL) & is_row
+    return (largest_of_others > _MORE_THAN_HALF) & (pvalues <= _UNUSUAL) & is_row
 
 
 def largest_shares(model: LocalModel, computation: Computation) -> Shares:

@@ -366,7 +366,7 @@ def _explained(
 def _rows_caption(explanation: Explanation, i: int) -> str:
     return nearest_rows_caption(
         explanation.label[i],
-        int((explanation.rows[i] >= 0).sum()),
+        explanation.equal[i][explanation.rows[i] >= 0].tolist(),
         stands_out=bool(explanation.stands_out[i]),
         n_tied=int(explanation.n_tied[i]),
     )

@@ -16,8 +16,8 @@ _MOST_REASONS = 3
 # right: then an error is no reason to doubt the record.
 _CONFIDENT = 0.9
 
-# Evidence that changes odds by less than a twentieth.
-NO_EVIDENCE = 0.05
+# Less evidence changes odds by less than 5%, which no reader would call a reason.
+NO_EVIDENCE = math.log(1.05)
 
 
 def label_of_row(called: str, label: Any, probability: float, rival: Any, rival_probability: float) -> str:
@@ -39,31 +39,31 @@ def torn(rival: Any, probability: float) -> str:
     return f"torn: {rival} has {probability:.3f}"
 
 
-def value_beside_class(name: str, value: Any, label: Any, ends: Sequence[float], typical: Any = None) -> str:
+def value_beside_class(
+    name: str, value: Any, label: Any, ends: Sequence[float], typical: Any = None, *, inside: bool
+) -> str:
     """Name a value, and the typical value and the range of the training rows of a class, if there are any.
 
     As in "length = 9.1 (setosa typically 1.5; from 1 to 1.9)", with so many digits that numbers that differ
-    look different. Categories have no range: `ends` is empty.
+    look different. Categories have no range: `ends` is empty. A value `inside` the range is unusual only
+    beside the other values of its row.
     """
     compared = [value, *([] if typical is None else [typical]), *ends]
     are_numbers = all(isinstance(each, float) and not math.isnan(each) for each in compared)
     texts = different_texts(compared) if are_numbers else [value_text(each) for each in compared]
     beside = [] if typical is None else [f"typically {texts[1]}"]
     beside += [f"from {texts[-2]} to {texts[-1]}"] if ends else []
+    beside += ["unusual beside its other values"] if inside else []
     said = named_value(name, value, texts[0])
     return f"{said} ({label} {'; '.join(beside)})" if beside else said
 
 
-def novelty(nearest: Any, values: Sequence[str]) -> str:
-    """Say that a row is unlike all training rows, and which values make it so."""
+def novelty(nearest: Any, values: Sequence[str], *, in_training: bool) -> str:
+    """Say that a row is unlike all training rows, or all others if it is one, and which values make it so."""
+    unlike = f"unlike all{' other' * in_training} training rows"
     if not values:
-        return (
-            f"unlike all training rows, and nearest to those of {nearest}, from which it differs by all "
-            "variables a little"
-        )
-    return (
-        f"unlike all training rows; from {nearest}, the nearest class, it differs most by {', '.join(values)}"
-    )
+        return f"{unlike}, and nearest to those of {nearest}, from which it differs by all variables a little"
+    return f"{unlike}; from {nearest}, the nearest class, it differs most by {', '.join(values)}"
 
 
 def place(nearest: Any, typicality: float, novel: str, lacking: Sequence[str] = ()) -> str:
@@ -88,9 +88,9 @@ def reasons(
 ) -> str:
     """Say which values favour the label, and which the rival, the strongest evidence first."""
     order = sorted(range(len(names)), key=lambda j: -abs(evidence[j]))
-    strong = [j for j in order if abs(evidence[j]) > NO_EVIDENCE]
+    strong = [j for j in order if abs(evidence[j]) >= NO_EVIDENCE]
     if not strong:
-        return f"No single variable tells {label} from {rival} here."
+        return f"No variable changes the odds of {label} and {rival} by 5% or more."
     sides = [
         (label, [j for j in strong if evidence[j] > 0.0]),
         (rival, [j for j in strong if evidence[j] < 0.0]),
@@ -103,7 +103,7 @@ def reasons(
         )
         + "."
         if side
-        else f"No single variable favours {name}."
+        else f"No variable changes the odds by 5% or more in favour of {name}."
         for name, side in sides
     )
 
@@ -136,28 +136,33 @@ def support(label: Any, effective_rows: float) -> str:
     return f"The label {label} rests on about {counted(round(effective_rows), 'training row')}."
 
 
-def training_row(name: Any) -> str:
-    """What a training row is called: its label, or its number with the word."""
-    return name if isinstance(name, str) else f"row {name}"
+def training_row(name: Any, *, equal: bool = False) -> str:
+    """What a training row is called: its label, or its number with the word; and whether it equals a row."""
+    return (name if isinstance(name, str) else f"row {name}") + ", which equals it" * equal
 
 
 def nearest_rows(
-    label: Any, names: Sequence[Any], shares: Sequence[float], *, stands_out: bool, n_tied: int
+    label: Any,
+    names: Sequence[Any],
+    shares: Sequence[float],
+    equal: Sequence[bool],
+    *,
+    stands_out: bool,
+    n_tied: int,
 ) -> str:
     """Name the training rows most like a row, or those nearest to it if the density rests on many alike.
 
-    None is named if more rows are tied than names are given.
+    None is named if more rows are tied than names are given. `equal` says which of them equal the row.
     """
     if n_tied > len(names):
         return f"{no_row_stands_out(label)}: {n_tied} have the same part in its density, and are as near."
+    called = [training_row(name, equal=is_equal) for name, is_equal in zip(names, equal, strict=True)]
     if not stands_out:
         return (
             f"{no_row_stands_out(label)}: many have the same part in its density. The nearest, by the "
-            f"variables that carry the label, are {', '.join(map(training_row, names))}."
+            f"variables that carry the label, are {', '.join(called)}."
         )
-    listed_rows = ", ".join(
-        f"{training_row(name)} ({share:.0%})" for name, share in zip(names, shares, strict=True)
-    )
+    listed_rows = ", ".join(f"{name} ({share:.0%})" for name, share in zip(called, shares, strict=True))
     return f"Training rows of {label} most like it, with their share of its density: {listed_rows}."
 
 
@@ -166,18 +171,19 @@ def no_row_stands_out(label: Any) -> str:
     return f"No training row of {label} stands out"
 
 
-def nearest_rows_caption(label: Any, n_listed: int, *, stands_out: bool, n_tied: int) -> str:
-    """Say what a table of the training rows most like a row shows."""
-    if n_tied > n_listed:
-        return f"Nearest training rows of {label}: {n_listed} of {n_tied} that are equally near."
+def nearest_rows_caption(label: Any, equal: Sequence[bool], *, stands_out: bool, n_tied: int) -> str:
+    """Say what a table of the training rows most like a row shows; `equal` says which of them equal it."""
+    itself = " The first of them equals this row." if any(equal[:1]) else ""
+    if n_tied > len(equal):
+        return f"Nearest training rows of {label}: {len(equal)} of {n_tied} that are equally near."
     if not stands_out:
         return (
-            f"Nearest training rows of {label}, by the variables that carry the label. "
+            f"Nearest training rows of {label}, by the variables that carry the label.{itself} "
             f"{no_row_stands_out(label)}: many have the same part in its density."
         )
     return (
-        f"Nearest training rows of {label}. The density of a class says how closely its rows crowd around "
-        "this one; a share is the part of it that one training row brings."
+        f"Nearest training rows of {label}.{itself} The density of a class says how closely its rows crowd "
+        "around this one; a share is the part of it that one training row brings."
     )
 
 
