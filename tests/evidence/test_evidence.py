@@ -288,7 +288,7 @@ def odds_of(model, X, coalitions=None):
     explainer = explainer_of(model.model_, X, ALONE)
     log_density = explainer.estimates.log_density
     label = model.model_.posterior(log_density).argmax(axis=1)
-    rival = strongest_rivals(model.model_.posterior(log_density), label)
+    rival = strongest_rivals(model.model_.joint(log_density), label)
     return row_evidence(explainer, label, rival, coalitions or explanation_coalitions(explainer))
 
 

@@ -380,24 +380,6 @@ def test_rows_that_miss_the_same_variables_share_their_directions(monkeypatch):
     assert 0 < n_calls <= (len(calls) - n_calls) / 20
 
 
-def test_the_rival_is_the_second_most_probable_class():
-    """Also where probabilities are little but the share that is given to the priors."""
-    rng = np.random.default_rng(0)
-    y = np.repeat(["a", "b", "c"], [40, 15, 90])
-    X = (
-        rng.normal(size=(145, 2))
-        + np.array([[0.0, 0.0], [4.0, 4.0], [9.0, 9.0]])[np.searchsorted(list("abc"), y)]
-    )
-    for model in (CorralClassifier(random_state=0), RodeoClassifier(bandwidth="class")):
-        found, proba = model.fit(X, y).explain(X), model.predict_proba(X)
-        second = np.argsort(-proba, axis=1, kind="stable")[:, 1]
-        rows = np.arange(len(y))
-        assert_array_equal(found.probability[:, 1], proba[rows, second])
-        told = proba[rows, second] > 0.0
-        assert told.sum() > 100
-        assert_array_equal(found.rival[told], model.classes_[second][told])
-
-
 def test_reasons_are_silent_below_five_percent_and_say_so():
     just_below, just_above = math.log(1.0499), math.log(1.0501)
     said = reasons("benign", "malignant", ["V1", "V7"], [1.0, 2.0], [2.0, -just_below])

@@ -33,7 +33,7 @@ def explain(
     ],
     against: Annotated[
         str | None,
-        typer.Option(metavar="CLASS", help="Compare with this class, not the second most probable."),
+        typer.Option(metavar="CLASS", help="Compare with this class, not the one that comes next."),
     ] = None,
     n_rows: Annotated[int, typer.Option("--rows", help="How many training rows to list.", min=1)] = 5,
     plot: Annotated[

@@ -144,7 +144,7 @@ class ExplanationDisplay:
             Position of the one to explain; the others are not looked at.
         against : label, default=None
             The class to compare with the predicted one; by default, and if it is the predicted one, the
-            second most probable.
+            one that comes next by prior times density.
         n_rows : int, default=5
             How many of the training rows that support the label are listed.
         max_variables : int, default=12

@@ -69,9 +69,9 @@ class Description:
         Medians in the class, in all other rows and in the background, or numbers of the most frequent
         categories; NaN for a class without rows.
     evidence : ndarray or None
-        Mean leave-one-out evidence for the class at its own rows, over the other class of the largest
-        prior times density (natural logarithms, as in `Explanation`): what the labels rest on. It adds up to
-        the mean log odds, but for the priors. None where there is no model that predicts.
+        Mean leave-one-out evidence for the class at its own rows, over the most probable other class (natural
+        logarithms, as in `Explanation`): what the labels rest on. It adds up to the mean log odds, but for
+        the priors. None where there is no model that predicts.
     order : ndarray of int
         Numbers of the variables, markers first, then by the size of the effect.
     typical_range, others_range, background_range : ndarray of shape (2, n_classes, n_features)

@@ -185,8 +185,12 @@ class EvaluatedRows:
         return nearest
 
     def _rivals(self, against: ArrayLike | None, label: Integers) -> Integers:
-        """Number the classes to compare the predicted ones with: no class is its own rival."""
-        second = strongest_rivals(self._log_proba, label)
+        """Number the classes to compare the predicted ones with: no class is its own rival.
+
+        The second class is that of the second highest joint probability: far from others, the probabilities
+        of classes are little but the share given to the priors.
+        """
+        second = strongest_rivals(self.model.joint(self.estimates.log_density), label)
         if against is None:
             return second
         classes, given = self.model.labels, np.asarray(against)

@@ -56,7 +56,7 @@ class Explanation:
     Attributes
     ----------
     label, rival : ndarray of shape (n_samples,)
-        Predicted class, and the one compared with it: the second most probable unless another was named.
+        Predicted class, and the one compared with it: the next by prior times density unless named.
     probability : ndarray of shape (n_samples, 2)
         Of label and rival.
     feature_names : list of str

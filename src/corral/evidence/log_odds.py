@@ -127,9 +127,9 @@ def blocks_of_samples(n_samples: int, n_values: int) -> Iterator[Integers]:
         yield np.arange(first, min(first + step, n_samples))
 
 
-def strongest_rivals(scores: Floats, label: Integers) -> Integers:
-    """Number the class (n_samples,) of the highest score other than the label, the first of equals."""
-    others = scores.copy()
+def strongest_rivals(joint: Floats, label: Integers) -> Integers:
+    """Number the most probable class other than the label of each sample."""
+    others = joint.copy()
     others[np.arange(len(label)), label] = -np.inf
     rival: Integers = others.argmax(axis=1)
     # Where every other class has density zero, any of them will do.
@@ -140,11 +140,10 @@ def strongest_rivals(scores: Floats, label: Integers) -> Integers:
 def class_evidence(model: LocalModel, computation: Computation) -> Floats:
     """Mean evidence (n_classes, n_features) of each variable for a class at its own rows.
 
-    Each row is compared with the other class of the largest prior times density: far from all others,
-    probabilities are little but the share given to the priors. It leaves its kernel, those of its copies and
-    of its group, and what these add to the frequencies of levels, out of all classes; means and covariances
-    of a pool's members keep them. So this is what the labels rest on, which variables that act only jointly
-    are part of. It is 0 for a class without rows. The orders are few, since many rows are averaged over.
+    Each row is compared with the most probable other class. It leaves its kernel, those of its copies and of
+    its group, and what these add to the frequencies of levels, out of all classes; means and covariances of a
+    pool's members keep them. So this is what the labels rest on, which variables that act only jointly are
+    part of. It is 0 for a class without rows. The orders are few, since many rows are averaged over.
     """
     evidence = np.zeros((model.labels.size, model.data.X.shape[1]))
     for classes in _classes_together(model):
