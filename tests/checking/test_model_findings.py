@@ -110,7 +110,7 @@ def test_a_column_as_good_as_the_model_is_told():
 
 def test_a_good_variable_is_no_leak():
     iris = shuffled(load_iris(as_frame=True).frame)
-    assert findings_of(iris, "target") == {}
+    assert set(findings_of(iris, "target")) == {"equal rows"}  # two irises are equal
 
 
 def test_a_variable_that_defines_the_label_is_left_out_and_names_no_groups():

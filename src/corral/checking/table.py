@@ -30,7 +30,7 @@ from corral.checking.leakage import SingleColumns, judge_columns, leakage, relat
 from corral.checking.levels import odd_levels
 from corral.checking.order import class_order, time_columns, time_order
 from corral.checking.quick_model import left_out_probabilities, modelled_rows, ranked_columns
-from corral.checking.rows import copies, group_numbers, of_groups, of_near_duplicates, repeated_ids
+from corral.checking.rows import copies, equal_rows, group_numbers, of_groups, of_near_duplicates, repeated_ids
 from corral.checking.sentinels import sentinels, zeros_for_missing
 from corral.checking.units import mixed_units
 from corral.checking.written_numbers import numbers_as_text
@@ -226,6 +226,8 @@ class _Rows:
         duplicates = near_duplicates(coded.to_numpy(), kinds, groups)
         considered = coded.drop(columns=columns_in(seen.named))
         numbers = number_copies(considered.to_numpy(), labels) if considered.size else None
+        if numbers is None and coded.size:  # equal names of rows tell copies from rows that agree by chance
+            numbers = number_copies(coded.to_numpy(), labels)
         unrepeated = np.ones(len(coded), dtype=np.bool_) if labelled is None else labelled
         if numbers is not None:
             unrepeated &= ~pd.DataFrame({"number": numbers, "label": labels}).duplicated().to_numpy()
@@ -239,6 +241,8 @@ class _Rows:
         findings: list[Finding] = []
         if self.numbers is not None and self.considered.shape[1] > 1:  # in one column, rows agree by chance
             findings += copies(self.numbers, self.labels, variables.index)
+        elif self.coded.shape[1] > 1:
+            findings += equal_rows(self.coded, self.labels)
         if self.duplicates is not None:
             findings.append(of_near_duplicates(self.duplicates, variables))
         return findings

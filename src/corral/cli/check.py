@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 # The column of labels that is added to a table; a name with a null character is no column of a file.
 _LABELS = "\0labels"
 
-# What corral fit tells of itself, or refuses.
-_TOLD_BY_FIT = ("copies", "dates", "groups", "missing labels", "text among numbers")
+# What corral fit tells of itself, or refuses, or takes as it is.
+_TOLD_BY_FIT = ("copies", "dates", "equal rows", "groups", "missing labels", "text among numbers")
 
 # The option of corral fit that deals with a kind of finding.
 _OPTIONS = {
