@@ -203,8 +203,8 @@ FAULTS = {
     ),
     "few rows: a small class": (
         lambda X, y: (X, np.where(ROWS < 3, "rare", y)),
-        "fewer than 10 rows have the class 'rare' (3), so that the recall of a class of 3 is known to "
-        "within 0.50 at best: collect more rows, or leave such classes out.",
+        "fewer than 10 rows have the class 'rare' (3), so that the recall of a class of 3 may be off "
+        "by up to 0.50 (95% interval): collect more rows, or leave such classes out.",
     ),
     "text among numbers: one bad value": (
         lambda X, y: (with_cell(X, 17, "x2", "1.2.3"), y),
@@ -340,7 +340,53 @@ def test_ids_and_groups(planted):
     )
     of_class = X.assign(patient=y)
     kinds = [finding.kind for finding in table_findings(of_class, y, group="patient")]
-    assert kinds == ["groups", "classes of one group"]
+    assert kinds == ["groups", "too few groups"]
+
+
+def test_check_advises_a_group_that_a_fit_takes(tmp_path):
+    """A class of one model of car cannot be held out by models: check and fit say what to do."""
+    rng = np.random.default_rng(0)
+    model = np.repeat(np.arange(30), 6)
+    center = rng.normal(size=(30, 3))[model]
+    X = pd.DataFrame(center + 0.05 * rng.normal(size=center.shape), columns=[*"abc"])
+    X = X.assign(model=np.array([f"m{i:02}" for i in model]))
+    y = np.array(["u", "v"])[(model + (np.arange(180) % 6 == 5)) % 2]
+    y = np.where(model == 29, "two-seater", y)
+    X.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    shown = run("check", tmp_path / "t.csv", "-t", "y").stdout
+    assert "(--group model, or --drop model)" in shown
+    said = (
+        "- fewer than 10 rows have the class 'two-seater' (6), so that the recall of a class of 6 may be off "
+        "by up to 0.40 (95% interval): collect more rows, or leave such classes out"
+    )
+    assert f"{said} (--drop-small-classes 10).\n" in shown
+    one_group = (
+        "- all rows of the class 'two-seater' are of one group of column 'model', so that a fit by groups "
+        "cannot hold any out: collect another group, or leave such classes out (--drop-small-classes 2).\n"
+    )
+    assert one_group in shown
+    grouped = run("check", tmp_path / "t.csv", "-t", "y", "--group", "model").stdout
+    assert one_group in grouped
+    assert f"{said}.\n" in grouped  # the option would count groups
+    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--group", "model", "--estimator", "rodeo")
+    assert refused(*fit) == (
+        "class 'two-seater' has 1 group, fewer than the 2 needed to hold some out; leave such classes out by "
+        "--drop-small-classes 2."
+    )
+    result = run(*fit, "--drop-small-classes", 2)
+    assert "which are of classes of fewer than 2 groups: 'two-seater' (1); " in result.stderr
+
+
+def test_check_and_fit_tell_of_text_and_numbers(planted, tmp_path):
+    X, y = planted
+    X = X.assign(drive=np.resize(["4", "f", "r"], len(X)))
+    (finding,) = table_findings(X, y)
+    assert str(finding) == (
+        "column 'drive' holds text in 200 of 300 rows, such as 'f', and numbers in others: all of them count "
+        "as levels."
+    )
+    assert finding.columns == ("drive",)
+    assert notes_of(run(*fitting(X, y, tmp_path)))[0] == str(finding)
 
 
 @settings(deadline=None, max_examples=60)

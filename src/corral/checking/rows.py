@@ -117,12 +117,24 @@ def of_groups(groups: pd.Series[Any], y: NDArray[Any] | None) -> Iterator[Findin
         f"take it that there are {len(counts)} observations rather than {len(groups)}",
         (name,),
     )
-    n_groups = {} if y is None else groups.groupby(y.astype(str)).nunique().to_dict()
-    few = [label for label, n in n_groups.items() if n < 2]
-    if few:
-        yield Finding(
-            "classes of one group",
-            f"all rows of the class{'es' * (len(few) > 1)} {listed(few)} are of one group",
-            "collect another group, or nothing can be said of new ones",
-            (name,),
-        )
+    if y is not None:
+        yield from classes_of_one_group(name, groups.to_numpy(), y)
+
+
+def classes_of_one_group(name: str, groups: NDArray[Any], y: NDArray[Any]) -> Iterator[Finding]:
+    """Classes that a fit by groups refuses, since their only group cannot be held out."""
+    import pandas as pd
+
+    n_groups = pd.Series(groups).groupby(y.astype(str)).nunique()
+    few = n_groups.index[n_groups < 2].tolist()
+    if not few:
+        return
+    is_enough = len(n_groups) - len(few) >= 2
+    classes = f"{'the class' if len(few) == 1 else 'each of the classes'} {listed(few)}"
+    yield Finding(
+        "classes of one group" if is_enough else "too few groups",
+        f"all rows of {classes} are of one group of column {name!r}, so that a fit by groups cannot hold any "
+        "out",
+        "collect another group" + (", or leave such classes out" if is_enough else ", or name no group"),
+        (name,),
+    )

@@ -18,6 +18,7 @@ from corral.checking.columns import (
     mostly_empty,
     neither_numbers_nor_text,
     text_among_numbers,
+    text_and_numbers,
 )
 from corral.checking.contradictions import contradicted_labels
 from corral.checking.dates import dated_columns, found_dates
@@ -30,7 +31,15 @@ from corral.checking.leakage import SingleColumns, judge_columns, leakage, relat
 from corral.checking.levels import odd_levels
 from corral.checking.order import class_order, time_columns, time_order
 from corral.checking.quick_model import left_out_probabilities, modelled_rows, ranked_columns
-from corral.checking.rows import copies, equal_rows, group_numbers, of_groups, of_near_duplicates, repeated_ids
+from corral.checking.rows import (
+    classes_of_one_group,
+    copies,
+    equal_rows,
+    group_numbers,
+    of_groups,
+    of_near_duplicates,
+    repeated_ids,
+)
 from corral.checking.sentinels import sentinels, zeros_for_missing
 from corral.checking.units import mixed_units
 from corral.checking.written_numbers import numbers_as_text
@@ -178,6 +187,9 @@ class _Columns:
         slips = [*text_among_numbers(texts, self.contents)]
         written = [*numbers_as_text(texts.drop(columns=columns_in(slips)))]
         odd = odd_levels(levels.drop(columns=columns_in(written)), self.contents)
+        mixed = text_and_numbers(
+            texts.drop(columns=[*columns_in(slips), *columns_in(written)]), self.contents
+        )
         return [
             *self.strange,
             *mostly_empty(self.variables),
@@ -185,6 +197,7 @@ class _Columns:
             *found_dates(self.variables, self.dates),
             *slips,
             *written,
+            *mixed,
             *odd,
             *constants(self.variables),
             *sentinels(self.variables, self.numeric),
@@ -264,7 +277,12 @@ def _thorough_findings(
     if not has_groups:
         sound = compared.considered.drop(columns=columns_in(leaks))
         grouping = [*likely_groups(undated, seen.numeric, sound, labels, compared.unrepeated)]
-        yield from grouping
+        for finding in grouping:
+            yield finding
+            if y is not None:
+                has_label = ~are_gaps(y)
+                name = finding.columns[0]
+                yield from classes_of_one_group(name, undated[name].to_numpy()[has_label], y[has_label])
     variables = compared.considered.drop(columns=[*columns_in(leaks), *columns_in(grouping)])
     times = time_columns({name: _days(dates) for name, dates in seen.dates.items()}, seen.numeric)
     if y is None or not is_modelled or alone is None or not variables.shape[1]:
