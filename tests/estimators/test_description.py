@@ -409,7 +409,7 @@ def test_two_classes_are_described_once():
 
 
 def test_two_classes_of_other_categories_are_both_described():
-    """Where one class has one category more often and the other another one, neither is the other's mirror."""
+    """Where each class has another category more often, neither is the mirror image of the other."""
     y = np.repeat(["u", "v"], 100)
     size = np.random.default_rng(0).normal(size=200) + 2.0 * (y == "v")
     mark = np.r_[np.resize([*"aaaaaaaabc"], 100), np.resize([*"bbbbbbbbac"], 100)]

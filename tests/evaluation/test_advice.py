@@ -80,8 +80,8 @@ def test_all_rare_classes_are_named_in_one_advice():
     aucs = {label: found.scores().by_class[label].auc for label in "ab"}
     assert said == (
         "2 classes are named too rarely, although their probabilities rank their rows above others (labels "
-        f"for rows of the class; chance is an AUC of 0.5): a (0 for 50; AUC {aucs['a']:.3f}), b (0 for 47; AUC "
-        f"{aucs['b']:.3f}); no row of c gets its label either. To find more of them, and more false ones, fit "
-        "with priors='uniform' (--priors uniform) or state what mistakes cost (decide, or corral predict "
-        "--costs)."
+        f"for rows of the class; chance is an AUC of 0.5): a (0 for 50; AUC {aucs['a']:.3f}), b (0 for 47; "
+        f"AUC {aucs['b']:.3f}); no row of c gets its label either. To find more of them, and more false "
+        "ones, fit with priors='uniform' (--priors uniform) or state what mistakes cost (decide, or corral "
+        "predict --costs)."
     )

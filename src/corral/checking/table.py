@@ -27,7 +27,7 @@ from corral.checking.functions import functions
 from corral.checking.groups import likely_groups
 from corral.checking.ids import identifiers
 from corral.checking.labels import of_labels
-from corral.checking.leakage import SingleColumns, judge_columns, leakage, relative_leakage
+from corral.checking.leakage import SingleColumns, judge_columns, leakage, leaking_gaps, relative_leakage
 from corral.checking.levels import odd_levels
 from corral.checking.order import class_order, time_columns, time_order
 from corral.checking.quick_model import left_out_probabilities, modelled_rows, ranked_columns
@@ -128,7 +128,11 @@ def table_findings(
     alone = None
     if y is not None:
         alone = judge_columns(compared.considered, seen.numbers, labels, compared.distinct, groups)
-    leaks = [] if alone is None else [*leakage(compared.considered, seen.numbers, alone)]
+    leaks = []
+    if y is not None and alone is not None:
+        leaks += leakage(compared.considered, seen.numbers, alone)
+        others = compared.considered.drop(columns=columns_in(leaks))
+        leaks += leaking_gaps(others, alone, np.unique(y[alone.rows].astype(str)).tolist())
     findings += leaks
     if thorough:
         findings += _thorough_findings(seen, compared, y, leaks, alone, group is not None)

@@ -182,6 +182,11 @@ class Description:
         strongest = np.argsort(-evidence, kind="stable")
         return [int(j) for j in strongest[enough[strongest]][:3]]
 
+    @property
+    def has_values(self) -> Bools:
+        """(n_features,) which variables have a value in some training row; the others are ignored."""
+        return np.isfinite(self.typical).any(axis=0)
+
     def adds_nothing(self) -> list[int]:
         """List variables that describe no class and carry no evidence on average over the rows of any.
 
@@ -196,7 +201,7 @@ class Description:
         if self.evidence is None:
             return []
         used = self.markers | self.often_missing | (np.abs(self.evidence) >= NO_EVIDENCE)
-        return np.flatnonzero(~used.any(axis=0)).tolist()
+        return np.flatnonzero(~used.any(axis=0) & self.has_values).tolist()
 
     def missing_phrases(self, label_number: int) -> list[str]:
         """Say which variables a class lacks more or less often; the largest difference comes first."""

@@ -237,8 +237,8 @@ def rarely_called(
     else:
         shown = [f"{label} ({called} for {n}; AUC {auc:.3f})" for label, called, n, auc in classes]
         found = (
-            f"{len(classes)} classes are named too rarely, although their probabilities rank their rows above "
-            f"others (labels for rows of the class; chance is an AUC of 0.5): {listed(shown, str, 10)}"
+            f"{len(classes)} classes are named too rarely, although their probabilities rank their rows "
+            f"above others (labels for rows of the class; chance is an AUC of 0.5): {listed(shown, str, 10)}"
         )
     if never_right:
         found += f"; no row of {listed(never_right, str, 10)} gets its label either"
