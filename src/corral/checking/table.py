@@ -128,7 +128,7 @@ def table_findings(
     alone = None
     if y is not None:
         alone = judge_columns(compared.considered, seen.numbers, labels, compared.distinct, groups)
-    leaks = []
+    leaks: list[Finding] = []
     if y is not None and alone is not None:
         leaks += leakage(compared.considered, seen.numbers, alone)
         others = compared.considered.drop(columns=columns_in(leaks))

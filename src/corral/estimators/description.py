@@ -185,7 +185,8 @@ class Description:
     @property
     def has_values(self) -> Bools:
         """(n_features,) which variables have a value in some training row; the others are ignored."""
-        return np.isfinite(self.typical).any(axis=0)
+        has_values: Bools = np.asarray(np.isfinite(self.typical).any(axis=0))
+        return has_values
 
     def adds_nothing(self) -> list[int]:
         """List variables that describe no class and carry no evidence on average over the rows of any.
