@@ -46,7 +46,8 @@ def test_no_false_alarm(name):
     if name == "anuran":
         skip_without_data(name)
     X, y = SOUND[name]()
-    assert table_findings(as_frame(X), np.asarray(y)) == []
+    kinds = [finding.kind for finding in table_findings(as_frame(X), np.asarray(y))]
+    assert kinds == ["equal rows"] * bool(as_frame(X).assign(y=y).duplicated().any())
 
 
 def test_of_digits_only_constant_columns_are_told():
@@ -65,6 +66,9 @@ def test_no_false_alarm_in_noise(seed, n, d, n_classes, n_digits):
     y = rng.permutation(np.resize(np.arange(n_classes), max(n, 12 * n_classes)))
     X = np.round(rng.normal(size=(y.size, d)) * rng.choice([1.0, 100.0], d), n_digits)
     kinds = {finding.kind for finding in table_findings(as_frame(X), y)}
+    if as_frame(X).assign(y=y).duplicated().any() and d > 1:  # they are reported, whether chance or not
+        assert kinds & {"equal rows", "copies"}
+        kinds -= {"equal rows"}
     # Of rounded numbers in few columns it is not certain whether they agree by chance.
     assert kinds <= ({"copies", "copies of two classes"} if d == 2 else set())
 
@@ -200,8 +204,8 @@ FAULTS = {
     ),
     "few rows: a small class": (
         lambda X, y: (X, np.where(ROWS < 3, "rare", y)),
-        "fewer than 10 rows have the class 'rare' (3), so that the recall of a class of 3 is known to "
-        "within 0.50 at best: collect more rows, or leave such classes out.",
+        "fewer than 10 rows have the class 'rare' (3), so that the recall of a class of 3 may be off "
+        "by up to 0.50 (95% interval): collect more rows, or leave such classes out.",
     ),
     "text among numbers: one bad value": (
         lambda X, y: (with_cell(X, 17, "x2", "1.2.3"), y),
@@ -356,7 +360,53 @@ def test_ids_and_groups(planted):
     )
     of_class = X.assign(patient=y)
     kinds = [finding.kind for finding in table_findings(of_class, y, group="patient")]
-    assert kinds == ["groups", "classes of one group"]
+    assert kinds == ["groups", "too few groups"]
+
+
+def test_check_advises_a_group_that_a_fit_takes(tmp_path):
+    """A class of one model of car cannot be held out by models: check and fit say what to do."""
+    rng = np.random.default_rng(0)
+    model = np.repeat(np.arange(30), 6)
+    center = rng.normal(size=(30, 3))[model]
+    X = pd.DataFrame(center + 0.05 * rng.normal(size=center.shape), columns=[*"abc"])
+    X = X.assign(model=np.array([f"m{i:02}" for i in model]))
+    y = np.array(["u", "v"])[(model + (np.arange(180) % 6 == 5)) % 2]
+    y = np.where(model == 29, "two-seater", y)
+    X.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    shown = run("check", tmp_path / "t.csv", "-t", "y").stdout
+    assert "(--group model, or --drop model)" in shown
+    said = (
+        "- fewer than 10 rows have the class 'two-seater' (6), so that the recall of a class of 6 may be off "
+        "by up to 0.40 (95% interval): collect more rows, or leave such classes out"
+    )
+    assert f"{said} (--drop-small-classes 10).\n" in shown
+    one_group = (
+        "- all rows of the class 'two-seater' are of one group of column 'model', so that a fit by groups "
+        "cannot hold any out: collect another group, or leave such classes out (--drop-small-classes 2).\n"
+    )
+    assert one_group in shown
+    grouped = run("check", tmp_path / "t.csv", "-t", "y", "--group", "model").stdout
+    assert one_group in grouped
+    assert f"{said}.\n" in grouped  # the option would count groups
+    fit = ("fit", tmp_path / "t.csv", "-t", "y", "--group", "model", "--estimator", "rodeo")
+    assert refused(*fit) == (
+        "class 'two-seater' has 1 group, fewer than the 2 needed to hold some out; leave such classes out by "
+        "--drop-small-classes 2."
+    )
+    result = run(*fit, "--drop-small-classes", 2)
+    assert "which are of classes of fewer than 2 groups: 'two-seater' (1); " in result.stderr
+
+
+def test_check_and_fit_tell_of_text_and_numbers(planted, tmp_path):
+    X, y = planted
+    X = X.assign(drive=np.resize(["4", "f", "r"], len(X)))
+    (finding,) = table_findings(X, y)
+    assert str(finding) == (
+        "column 'drive' holds text in 200 of 300 rows, such as 'f', and numbers in others: all of them count "
+        "as levels."
+    )
+    assert finding.columns == ("drive",)
+    assert notes_of(run(*fitting(X, y, tmp_path)))[0] == str(finding)
 
 
 @settings(deadline=None, max_examples=60)
@@ -384,6 +434,23 @@ def test_copies_are_counted_as_a_fit_counts_them(planted, which, tmp_path):
     said = "20 of 320 rows are copies of "
     assert finding.found == f"{said}another one, such as rows 0 and 300"
     assert f"{said}others; " in run(*fitting(X, y, tmp_path)).stderr
+
+
+def test_equal_rows_are_counted_also_where_they_may_be_chance(tmp_path):
+    # As in cars of few sizes and years: rows agree, and a fit takes them as rows of their own.
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.integers(0, 4, (200, 4)), columns=[*"abcd"], index=[7] * 200)
+    y = rng.choice(["u", "v"], 200)
+    n = int(X.assign(y=y).duplicated().sum())
+    (finding,) = (each for each in table_findings(X, y) if each.kind == "equal rows")
+    assert finding.found.startswith(f"{n} of 200 rows equal another one in every variable and the label, ")
+    assert " copies of " not in run(*fitting(X, y, tmp_path)).stderr
+    # A column of ids that repeats with the row tells that these are copies, in the fit and here.
+    X = X.reset_index(drop=True).assign(code=rng.permutation(10**6)[:200])
+    X, y = pd.concat([X, X[:9]], ignore_index=True), np.append(y, y[:9])
+    found = {each.kind: each.found for each in table_findings(X, y)}
+    assert found["copies"] == "9 of 209 rows are copies of another one, such as rows 0 and 200"
+    assert "9 of 209 rows are copies of others; " in run(*fitting(X, y, tmp_path)).stderr
 
 
 def test_near_duplicates_are_counted_among_all_rows(planted):

@@ -108,9 +108,27 @@ def test_a_column_as_good_as_the_model_is_told():
     assert sentence_of(finding).endswith("unless it will be known before the label is (--drop spent).")
 
 
+def test_gaps_that_give_a_class_away_are_leakage():
+    """As the category of a storm, which only hurricanes have."""
+    rng = np.random.default_rng(0)
+    y = rng.choice([*"uvw", "hurricane"], 400)
+    table = pd.DataFrame(rng.normal(size=(400, 3)), columns=[*"abc"]).assign(y=y)
+    category = pd.Series(rng.integers(1, 6, 400).astype(float))
+    for has_value in (y == "hurricane", y != "hurricane"):
+        leak = findings_of(table.assign(category=category.where(has_value)), "y")["leakage"]
+        assert leak.columns == ("category",)
+        inside, outside = ("100.0%", "0.0%") if has_value[y == "hurricane"].all() else ("0.0%", "100.0%")
+        assert leak.found == (
+            f"column 'category' has a value in {inside} of the rows of the class 'hurricane' and in "
+            f"{outside} of all others, so that its gaps alone give this class away"
+        )
+    often = (y == "hurricane") ^ (rng.random(400) < 0.1)
+    assert "leakage" not in findings_of(table.assign(category=category.where(often)), "y")
+
+
 def test_a_good_variable_is_no_leak():
     iris = shuffled(load_iris(as_frame=True).frame)
-    assert findings_of(iris, "target") == {}
+    assert set(findings_of(iris, "target")) == {"equal rows"}  # two irises are equal
 
 
 def test_a_variable_that_defines_the_label_is_left_out_and_names_no_groups():

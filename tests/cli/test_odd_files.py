@@ -249,8 +249,8 @@ READ = {
     ),
     "few rows of a class": (
         with_cells("y", dict.fromkeys(range(4), "w")),
-        "fewer than 10 rows have the class 'w' (4), so that the recall of a class of 4 is known to within "
-        "0.49 at best: collect more rows, or leave such classes out (--drop-small-classes 10).",
+        "fewer than 10 rows have the class 'w' (4), so that the recall of a class of 4 may be off by up "
+        "to 0.49 (95% interval): collect more rows, or leave such classes out (--drop-small-classes 10).",
     ),
 }
 
@@ -393,7 +393,8 @@ OPTIONS = {
     "a class of one group": (
         text(rows().assign(p=["x"] * 20 + ["y", "z"] * 10)),
         ("--group", "p"),
-        "class 'u' has 1 group, fewer than the 2 needed to hold some out.",
+        "class 'u' has 1 group, fewer than the 2 needed to hold some out; collect more groups, since "
+        "one class would be left without such classes.",
     ),
     "words for a classifier of numbers": (
         sexes(),

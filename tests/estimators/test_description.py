@@ -408,6 +408,21 @@ def test_two_classes_are_described_once():
     assert "the other way round" in description._repr_html_()
 
 
+def test_two_classes_of_other_categories_are_both_described():
+    """Where each class has another category more often, neither is the mirror image of the other."""
+    y = np.repeat(["u", "v"], 100)
+    size = np.random.default_rng(0).normal(size=200) + 2.0 * (y == "v")
+    mark = np.r_[np.resize([*"aaaaaaaabc"], 100), np.resize([*"bbbbbbbbac"], 100)]
+    X = pd.DataFrame({"size": size, "mark": mark})
+    first, second = repr(MarkerSelector().fit(X, y).describe()).splitlines()
+    assert 'mark = "a" more often' in first
+    assert 'mark = "b" more often' in second
+    X = X.replace({"mark": {"c": "b"}})
+    description = MarkerSelector().fit(X, y).describe()
+    assert description.direction[:, 1].tolist() == ['= "a" more often', '= "b" more often']  # of two
+    assert repr(description).startswith("u: the same variables as for v, the other way round\n")
+
+
 @pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 def test_categories_that_are_equally_frequent_share_a_sentence():
     y = np.repeat(["Europe", "Africa", "Asia"], [120, 240, 240])

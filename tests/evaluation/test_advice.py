@@ -66,3 +66,22 @@ def test_rare_classes_that_are_ranked_well_get_advice():
     three = HeldOut(np.array(["no", "other", "yes"]), found.truth, np.insert(found.proba, 1, 0.0, axis=1))
     assert "threshold" not in advice_on_labels(CorralClassifier(), three)[0]
     assert advice_on_labels(CorralClassifier(priors="uniform"), found) == []
+
+
+def test_all_rare_classes_are_named_in_one_advice():
+    rng = np.random.default_rng(0)
+    truth = np.repeat(["no", "a", "b", "c"], [900, 50, 47, 3])
+    rare = np.array([0.02, 0.05, 0.05]) + 0.15 * (truth[:, np.newaxis] == np.array(["c", "a", "b"]))
+    rare[:, 0] = rng.uniform(0.0, 0.02, 1000)  # nothing is known of c
+    rare += rng.uniform(0.0, 0.05, rare.shape)
+    proba = np.column_stack([rare[:, 1], rare[:, 2], rare[:, 0], 1.0 - rare.sum(axis=1)])
+    found = HeldOut(np.array(["a", "b", "c", "no"]), truth, proba)
+    [said] = advice_on_labels(CorralClassifier(), found)
+    aucs = {label: found.scores().by_class[label].auc for label in "ab"}
+    assert said == (
+        "2 classes are named too rarely, although their probabilities rank their rows above others (labels "
+        f"for rows of the class; chance is an AUC of 0.5): a (0 for 50; AUC {aucs['a']:.3f}), b (0 for 47; "
+        f"AUC {aucs['b']:.3f}); no row of c gets its label either. To find more of them, and more false "
+        "ones, fit with priors='uniform' (--priors uniform) or state what mistakes cost (decide, or corral "
+        "predict --costs)."
+    )

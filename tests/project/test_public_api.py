@@ -50,8 +50,9 @@ CLASSES = {
         classes, feature_names, markers, direction, effect, pvalue, typical, others, background, evidence,
         order, typical_range, others_range, background_range, shares, background_classes, levels,
         often_missing, missing_shares, missing_background_classes,
-        adds_nothing(), also_rests_on(label_number), leading_markers(label_number), lines(label_number),
-        lines_beside_others(label_number), markers_of(label_number), missing_phrases(label_number),
+        adds_nothing(), also_rests_on(label_number), has_values, leading_markers(label_number),
+        lines(label_number), lines_beside_others(label_number), markers_of(label_number),
+        missing_phrases(label_number),
         phrase(label_number, variable), to_frame(),
         value_text(variable, value)
     """,

@@ -443,6 +443,17 @@ def test_what_next_of_a_table_with_noise_groups_and_copies(tmp_path):
     assert "The recall of b is the least certain: " in text
 
 
+def test_a_column_that_is_empty_in_training_is_no_variable_that_may_count(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], 40)
+    X = pd.DataFrame({"far": rng.normal(8.0 * (y == "a")), "noise": rng.normal(size=80), "blank": np.nan})
+    with pytest.warns(UserWarning, match="no training row has a value of 'blank', which is ignored"):
+        fitted = CorralClassifier(random_state=0).fit(X, y)
+    text = text_of(fitted, X, y, folder=tmp_path)
+    assert "1 variable of 2 describes at least one class" in text
+    assert "may count in single ones" not in text
+
+
 @pytest.mark.parametrize(("n_wrong", "useless"), [(12, True), (1, False)])
 def test_labels_that_are_no_better_than_the_frequencies_are_told_of(
     n_wrong, useless, rows, classifier, tmp_path

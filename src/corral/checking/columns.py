@@ -145,6 +145,23 @@ def text_among_numbers(columns: pd.DataFrame, contents: Mapping[str, Content]) -
         )
 
 
+def text_and_numbers(columns: pd.DataFrame, contents: Mapping[str, Content]) -> Iterator[Finding]:
+    """Columns of levels that hold text in some rows and numbers in others, too many to be slips."""
+    for name, column in columns.items():
+        content = contents[name]
+        if content.kind != "levels" or not 0 < content.wrong.sum() < column.notna().sum():
+            continue
+        held = column[content.wrong]
+        yield Finding(
+            "text and numbers",
+            f"column {name!r} holds text in {len(held)} of {len(column)} rows, such as "
+            f"{str(held.iloc[0])[:40]!r}, and numbers in others",
+            "all of them count as levels",
+            (str(name),),
+            tuple(held.index[:MOST_LISTED]),
+        )
+
+
 def constants(variables: pd.DataFrame) -> Iterator[Finding]:
     """Columns that hold one value in every row, or in every row that has a value."""
     values = {name: column.dropna().unique() for name, column in variables.items()}

@@ -44,11 +44,11 @@ def small_classes(counts: dict[str, int]) -> Iterator[Finding]:
         return
     shown = listed([f"{label!r} ({n})" for label, n in small.items()], str)
     fewest = min(small.values())
-    margin = 0.98 / math.sqrt(max(fewest, 1))  # the half width of a 95 % interval around one half
+    margin = 0.98 / math.sqrt(max(fewest, 1))  # the half width of a 95 % interval around one half, the widest
     yield Finding(
         "few rows",
         f"fewer than {_FEW_ROWS} rows have the class{'es' * (len(small) > 1)} {shown}, so that the "
-        f"recall of a class of {fewest} is known to within {min(margin, 0.5):.2f} at best",
+        f"recall of a class of {fewest} may be off by up to {min(margin, 0.5):.2f} (95% interval)",
         "collect more rows, or leave such classes out",
     )
 

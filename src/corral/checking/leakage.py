@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -98,6 +98,31 @@ def leakage(coded: pd.DataFrame, numeric: Collection[str], alone: SingleColumns)
         found += ", and each of its values stands in several rows of one class"
         advice = "if it names patients or the like, name it as the group, otherwise leave it out"
         yield Finding("names groups", found, advice, (name,))
+
+
+def leaking_gaps(coded: pd.DataFrame, alone: SingleColumns, classes: Sequence[str]) -> Iterator[Finding]:
+    """Columns that have a value in nearly all rows of a class and hardly any others, or the reverse.
+
+    `classes` are the labels of the rows that `alone` was measured by, in the order of their numbers.
+    """
+    own = alone.codes == np.arange(len(classes))[:, np.newaxis]
+    n_own = own.sum(axis=1)
+    fewer = np.minimum(n_own, alone.rows.size - n_own)
+    for name in coded.columns:
+        present = np.isfinite(coded[name].to_numpy()[alone.rows])
+        n_wrong = (own != present).sum(axis=1)
+        n_wrong = np.minimum(n_wrong, alone.rows.size - n_wrong)
+        given_away = np.flatnonzero((fewer >= ENOUGH_ROWS) & (n_wrong <= _ERRORS_LEFT * fewer))
+        if given_away.size:
+            a = given_away[0]
+            yield Finding(
+                "leakage",
+                f"column {name!r} has a value in {present[own[a]].mean():.1%} of the rows of the class "
+                f"{classes[a]!r} and in {present[~own[a]].mean():.1%} of all others, so that its gaps alone "
+                "give this class away",
+                _ADVICE,
+                (name,),
+            )
 
 
 def relative_leakage(

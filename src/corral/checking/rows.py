@@ -20,14 +20,9 @@ if TYPE_CHECKING:
 
 def copies(numbers: Integers, labels: Integers, index: pd.Index[Any]) -> Iterator[Finding]:
     """Rows that share a number with another one, and those of them whose labels differ."""
-    order = np.argsort(numbers, kind="stable")
-    again = np.flatnonzero(np.diff(numbers[order]) == 0)
-
-    def rows_of(pair: int) -> tuple[Any, Any]:
-        return index[order[pair]], index[order[pair + 1]]
-
-    first, second = rows_of(again[0])
-    n = len(numbers) - np.unique(numbers).size
+    pairs = _neighbors(numbers)
+    first, second = index[pairs[0]]
+    n = len(pairs)
     yield Finding(
         "copies",
         f"{n} of {len(numbers)} rows {'is a copy' if n == 1 else 'are copies'} of another one, such as rows "
@@ -35,16 +30,42 @@ def copies(numbers: Integers, labels: Integers, index: pd.Index[Any]) -> Iterato
         "if they are one measurement, keep one of them",
         rows=(first, second),
     )
-    torn = again[labels[order[again]] != labels[order[again + 1]]]
-    if torn.size:
-        first, second = rows_of(torn[0])
+    torn = pairs[labels[pairs[:, 0]] != labels[pairs[:, 1]]]
+    if len(torn):
+        first, second = index[torn[0]]
         yield Finding(
             "copies of two classes",
-            f"{counted(torn.size, 'pair')} of equal rows have different labels, such as rows {first} and "
+            f"{counted(len(torn), 'pair')} of equal rows have different labels, such as rows {first} and "
             f"{second}",
             "look which label is right",
             rows=(first, second),
         )
+
+
+def equal_rows(coded: pd.DataFrame, labels: Integers) -> Iterator[Finding]:
+    """Rows that equal another one, label included, where columns of few values let expect some."""
+    columns = [coded.to_numpy()[:, j] for j in range(coded.shape[1])]
+    valued = np.flatnonzero(coded.notna().any(axis=1))
+    numbers = coded.iloc[valued].groupby([x[valued] for x in (*columns, labels)], dropna=False).ngroup()
+    pairs = valued[_neighbors(numbers.to_numpy())]
+    if not len(pairs):
+        return
+    first, second = coded.index[pairs[0]]
+    n, label = len(pairs), " and the label" if labels.any() else ""
+    yield Finding(
+        "equal rows",
+        f"{n} of {len(coded)} rows {'equals' if n == 1 else 'equal'} another one in every variable{label}, "
+        f"such as rows {first} and {second}, which may be chance, since the variables have few values",
+        "if they are one measurement, keep one of them; a fit takes each as a row of its own",
+        rows=(first, second),
+    )
+
+
+def _neighbors(numbers: Integers) -> Integers:
+    """Positions (n_pairs, 2) of rows that share a number, each with the next one that has it."""
+    order = np.argsort(numbers, kind="stable")
+    again = np.flatnonzero(np.diff(numbers[order]) == 0)
+    return np.column_stack([order[again], order[again + 1]])
 
 
 def of_near_duplicates(duplicates: NearDuplicates, variables: pd.DataFrame) -> Finding:
@@ -96,12 +117,24 @@ def of_groups(groups: pd.Series[Any], y: NDArray[Any] | None) -> Iterator[Findin
         f"take it that there are {len(counts)} observations rather than {len(groups)}",
         (name,),
     )
-    n_groups = {} if y is None else groups.groupby(y.astype(str)).nunique().to_dict()
-    few = [label for label, n in n_groups.items() if n < 2]
-    if few:
-        yield Finding(
-            "classes of one group",
-            f"all rows of the class{'es' * (len(few) > 1)} {listed(few)} are of one group",
-            "collect another group, or nothing can be said of new ones",
-            (name,),
-        )
+    if y is not None:
+        yield from classes_of_one_group(name, groups.to_numpy(), y)
+
+
+def classes_of_one_group(name: str, groups: NDArray[Any], y: NDArray[Any]) -> Iterator[Finding]:
+    """Classes that a fit by groups refuses, since their only group cannot be held out."""
+    import pandas as pd
+
+    n_groups = pd.Series(groups).groupby(y.astype(str)).nunique()
+    few = n_groups.index[n_groups < 2].tolist()
+    if not few:
+        return
+    is_enough = len(n_groups) - len(few) >= 2
+    classes = f"{'the class' if len(few) == 1 else 'each of the classes'} {listed(few)}"
+    yield Finding(
+        "classes of one group" if is_enough else "too few groups",
+        f"all rows of {classes} are of one group of column {name!r}, so that a fit by groups cannot hold any "
+        "out",
+        "collect another group" + (", or leave such classes out" if is_enough else ", or name no group"),
+        (name,),
+    )

@@ -18,6 +18,7 @@ from corral.checking.columns import (
     mostly_empty,
     neither_numbers_nor_text,
     text_among_numbers,
+    text_and_numbers,
 )
 from corral.checking.contradictions import contradicted_labels
 from corral.checking.dates import dated_columns, found_dates
@@ -26,11 +27,19 @@ from corral.checking.functions import functions
 from corral.checking.groups import likely_groups
 from corral.checking.ids import identifiers
 from corral.checking.labels import of_labels
-from corral.checking.leakage import SingleColumns, judge_columns, leakage, relative_leakage
+from corral.checking.leakage import SingleColumns, judge_columns, leakage, leaking_gaps, relative_leakage
 from corral.checking.levels import odd_levels
 from corral.checking.order import class_order, time_columns, time_order
 from corral.checking.quick_model import left_out_probabilities, modelled_rows, ranked_columns
-from corral.checking.rows import copies, group_numbers, of_groups, of_near_duplicates, repeated_ids
+from corral.checking.rows import (
+    classes_of_one_group,
+    copies,
+    equal_rows,
+    group_numbers,
+    of_groups,
+    of_near_duplicates,
+    repeated_ids,
+)
 from corral.checking.sentinels import sentinels, zeros_for_missing
 from corral.checking.units import mixed_units
 from corral.checking.written_numbers import numbers_as_text
@@ -121,7 +130,11 @@ def table_findings(
     alone = None
     if y is not None:
         alone = judge_columns(compared.considered, seen.numbers, labels, compared.distinct, groups)
-    leaks = [] if alone is None else [*leakage(compared.considered, seen.numbers, alone)]
+    leaks: list[Finding] = []
+    if y is not None and alone is not None:
+        leaks += leakage(compared.considered, seen.numbers, alone)
+        others = compared.considered.drop(columns=columns_in(leaks))
+        leaks += leaking_gaps(others, alone, np.unique(y[alone.rows].astype(str)).tolist())
     findings += leaks
     if thorough:
         findings += _thorough_findings(seen, compared, y, leaks, alone, group is not None)
@@ -185,6 +198,9 @@ class _Columns:
         slips = [*text_among_numbers(texts, self.contents)]
         written = [*numbers_as_text(texts.drop(columns=columns_in(slips)))]
         odd = odd_levels(levels.drop(columns=columns_in(written)), self.contents)
+        mixed = text_and_numbers(
+            texts.drop(columns=[*columns_in(slips), *columns_in(written)]), self.contents
+        )
         return [
             *self.strange,
             *mostly_empty(self.variables),
@@ -192,6 +208,7 @@ class _Columns:
             *found_dates(self.variables, self.dates),
             *slips,
             *written,
+            *mixed,
             *odd,
             *constants(self.variables),
             *sentinels(self.variables, self.numeric),
@@ -233,6 +250,8 @@ class _Rows:
         duplicates = near_duplicates(coded.to_numpy(), kinds, groups)
         considered = coded.drop(columns=columns_in(seen.named))
         numbers = number_copies(considered.to_numpy(), labels) if considered.size else None
+        if numbers is None and coded.size:  # equal names of rows tell copies from rows that agree by chance
+            numbers = number_copies(coded.to_numpy(), labels)
         unrepeated = np.ones(len(coded), dtype=np.bool_) if labelled is None else labelled
         if numbers is not None:
             unrepeated &= ~pd.DataFrame({"number": numbers, "label": labels}).duplicated().to_numpy()
@@ -246,6 +265,8 @@ class _Rows:
         findings: list[Finding] = []
         if self.numbers is not None and self.considered.shape[1] > 1:  # in one column, rows agree by chance
             findings += copies(self.numbers, self.labels, variables.index)
+        elif self.coded.shape[1] > 1:
+            findings += equal_rows(self.coded, self.labels)
         if self.duplicates is not None:
             findings.append(of_near_duplicates(self.duplicates, variables))
         return findings
@@ -267,7 +288,12 @@ def _thorough_findings(
     if not has_groups:
         sound = compared.considered.drop(columns=columns_in(leaks))
         grouping = [*likely_groups(undated, seen.numeric, sound, labels, compared.unrepeated)]
-        yield from grouping
+        for finding in grouping:
+            yield finding
+            if y is not None:
+                has_label = ~are_gaps(y)
+                name = finding.columns[0]
+                yield from classes_of_one_group(name, undated[name].to_numpy()[has_label], y[has_label])
     variables = compared.considered.drop(columns=[*columns_in(leaks), *columns_in(grouping)])
     times = time_columns({name: _days(dates) for name, dates in seen.dates.items()}, seen.numeric)
     if y is None or not is_modelled or alone is None or not variables.shape[1]:

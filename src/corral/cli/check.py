@@ -21,8 +21,16 @@ if TYPE_CHECKING:
 # The column of labels that is added to a table; a name with a null character is no column of a file.
 _LABELS = "\0labels"
 
-# What corral fit tells of itself, or refuses.
-_TOLD_BY_FIT = ("copies", "dates", "groups", "missing labels", "text among numbers")
+# What corral fit tells of itself, or refuses, or takes as it is.
+_TOLD_BY_FIT = (
+    "copies",
+    "dates",
+    "equal rows",
+    "groups",
+    "missing labels",
+    "text among numbers",
+    "text and numbers",
+)
 
 # The option of corral fit that deals with a kind of finding.
 _OPTIONS = {
@@ -35,6 +43,7 @@ _OPTIONS = {
     "numbers with a comma": "--decimal ','",
     "missing labels": "--missing drop-unlabelled",
     "few rows": "--drop-small-classes 10",
+    "classes of one group": "--drop-small-classes 2",
 }
 
 
@@ -90,7 +99,7 @@ def check(
     with out.progress("Look at the table"):
         found = [*short_rows(file)]
         found += check_table(whole, target, ids=ids or (), group=group, categorical=categorical)
-    sentences = [sentence_of(finding) for finding in found]
+    sentences = [sentence_of(finding, group) for finding in found]
     told = f"{counted(len(found), 'finding')} in {len(whole)} rows and {len(columns)} columns of {file}"
     counting = "rows are counted from 0, without the line of names"
     facts: dict[str, Any] = {"table": str(file), "rows": len(whole), "columns": len(columns)}
@@ -142,16 +151,18 @@ def note_findings(
     found = table_findings(table, _LABELS, ids=ids, group=group, categorical=categorical, thorough=False)
     for finding in found:
         if finding.kind not in _TOLD_BY_FIT:
-            note(sentence_of(finding))
+            note(sentence_of(finding, group))
 
 
-def sentence_of(finding: Finding) -> str:
-    """What was found and what to do, with the option of `corral fit` that does it."""
+def sentence_of(finding: Finding, group: str | None = None) -> str:
+    """What was found and what to do, with the option of `corral fit` that does it; `group` is its --group."""
     option = _OPTIONS.get(finding.kind, "")
+    if finding.kind == "few rows" and group is not None:  # the option would count groups
+        option = ""
     values = finding.values if option == "--na-values" else finding.columns
     if finding.kind == "zeros" and not values:  # the option would hold for other columns, too
         option = ""
-    elif option.startswith(("--drop", "--id", "--group", "--na-values")) and 0 < len(values) <= 3:
+    elif option.partition(" ")[0] in ("--drop", "--id", "--group", "--na-values") and 0 < len(values) <= 3:
         names = option.split(" or ")
         option = ", or ".join(" ".join(f"{name} {shlex.quote(value)}" for value in values) for name in names)
     return f"{finding.found}: {finding.advice}{f' ({option})' if option else ''}."

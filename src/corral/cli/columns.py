@@ -63,7 +63,9 @@ def training_rows(
     table = _complete(whole[[*variables, target, *([] if group is None else [group])]], file, missing, target)
     y = as_labels(table[target], file)
     if least_rows > 1:
-        kept = _large_classes(y, ~table.duplicated([*variables, target]).to_numpy(), least_rows)
+        compared = [*variables, target] if group is None else [group, target]
+        unit = "rows, copies not counted" if group is None else "groups"
+        kept = _large_classes(y, ~table.duplicated(compared).to_numpy(), least_rows, unit)
         table, y = table[kept], y[kept]
     X = learnt_variables(table[_filled(variables, table)], file, categorical)
     note_labels_like_missing(y)
@@ -214,8 +216,8 @@ def _complete(table: pd.DataFrame, file: TableFile, missing: Missing, target: st
     return table[~lacking]
 
 
-def _large_classes(y: NDArray[Any], distinct: Bools, least_rows: int) -> Bools:
-    """Which rows are of classes of enough `distinct` rows; a note names the other classes."""
+def _large_classes(y: NDArray[Any], distinct: Bools, least_rows: int, unit: str) -> Bools:
+    """Which rows are of classes of enough `distinct` rows; a note names the others and the unit counted."""
     classes, codes, n_rows = np.unique(y, return_inverse=True, return_counts=True)
     counts = np.bincount(codes[distinct], minlength=classes.size)
     small = counts < least_rows
@@ -228,8 +230,7 @@ def _large_classes(y: NDArray[Any], distinct: Bools, least_rows: int) -> Bools:
         shown = [f"{label!r} ({n})" for label, n in zip(classes[small].tolist(), counts[small], strict=True)]
         note(
             f"left out {n_rows[small].sum()} of {y.size} rows, which are of classes of fewer than "
-            f"{least_rows} rows, copies not counted: {listed(shown, str)}; training rows keep their "
-            "numbers."
+            f"{least_rows} {unit}: {listed(shown, str)}; training rows keep their numbers."
         )
     kept: Bools = ~small[codes]
     return kept

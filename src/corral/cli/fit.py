@@ -44,7 +44,9 @@ _TEST_SIZE_TEXT = (
     "folds instead."
 )
 _CV_TEXT = "Hold out each of so many folds in turn; 5 by default for fewer than 1000 rows."
-_LEAST_ROWS_TEXT = "Leave out rows of classes of fewer than N rows, copies not counted."
+_LEAST_ROWS_TEXT = (
+    "Leave out classes of fewer than N rows, copies not counted, or with --group of fewer than N groups."
+)
 
 
 @program.command(

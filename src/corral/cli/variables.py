@@ -21,6 +21,7 @@ from corral.checking.columns import (
     neither_numbers_nor_text,
     numbers_in,
     text_among_numbers,
+    text_and_numbers,
 )
 from corral.checking.dates import dated_columns
 from corral.checking.written_numbers import numbers_as_text
@@ -64,6 +65,8 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
     lost = lost_digits(table[list(contents)])
     if lost:
         raise ValueError(f"{file}: {lost}: leave it out by --drop, or make levels of it by --categorical.")
+    for finding in text_and_numbers(table[texts], contents):
+        note(str(finding))
     columns: dict[str, Any] = {}
     for name in table.columns:
         column, content = table[name], contents.get(name)
@@ -75,12 +78,6 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
             _refuse_infinite(column, content.numbers, file)
             _refuse_huge(column, content.numbers, file)
             continue
-        held = column.dropna() if content is None else column[content.wrong]
-        if name in texts and 0 < len(held) < column.notna().sum():
-            note(
-                f"column {name!r} holds text in {len(held)} of {len(column)} rows, such as "
-                f"{_shown(held.iloc[0])}, and numbers in others: all of them count as levels."
-            )
         types = set(column.dropna().map(type))
         # Numbers and text have no order, and files hold no dates.
         if len(types) > 1 or any(issubclass(each, datetime.date) for each in types):

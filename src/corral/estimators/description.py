@@ -32,6 +32,9 @@ from corral.sentences.rows import NO_EVIDENCE
 if TYPE_CHECKING:
     import pandas as pd
 
+_OPPOSITES = {"high": "low", "narrow": "wide", "more": "less"}
+_OPPOSITES |= {other: word for word, other in _OPPOSITES.items()}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Description:
@@ -179,6 +182,12 @@ class Description:
         strongest = np.argsort(-evidence, kind="stable")
         return [int(j) for j in strongest[enough[strongest]][:3]]
 
+    @property
+    def has_values(self) -> Bools:
+        """(n_features,) which variables have a value in some training row; the others are ignored."""
+        has_values: Bools = np.asarray(np.isfinite(self.typical).any(axis=0))
+        return has_values
+
     def adds_nothing(self) -> list[int]:
         """List variables that describe no class and carry no evidence on average over the rows of any.
 
@@ -193,7 +202,7 @@ class Description:
         if self.evidence is None:
             return []
         used = self.markers | self.often_missing | (np.abs(self.evidence) >= NO_EVIDENCE)
-        return np.flatnonzero(~used.any(axis=0)).tolist()
+        return np.flatnonzero(~used.any(axis=0) & self.has_values).tolist()
 
     def missing_phrases(self, label_number: int) -> list[str]:
         """Say which variables a class lacks more or less often; the largest difference comes first."""
@@ -251,12 +260,19 @@ class Description:
         return [self.feature_names[j] for j in self.also_rests_on(label_number)]
 
     def _is_mirrored(self) -> bool:
-        """Whether there are two classes with the same markers."""
+        """Whether there are two classes with the same markers, and each differs the other way round."""
         if len(self.classes) != 2:
             return False
         pairs = (self.markers, self.often_missing)
         same = all(np.array_equal(first, second) for first, second in pairs)
-        return same and bool(self.markers.any())
+        markers = self.markers_of(0)
+        return same and bool(markers) and all(self._is_mirrored_in(j) for j in markers)
+
+    def _is_mirrored_in(self, variable: int) -> bool:
+        """Whether one of two classes has less of what the other has more of, or one of two values each."""
+        own, other = self.direction[:, variable].tolist()
+        in_class, in_others = self.shares[:2, :, variable]  # NaN where nothing is more or less often
+        return opposite_direction(own) == other or np.allclose(in_class + in_others[::-1], 1.0)
 
     def to_frame(self) -> pd.DataFrame:
         """One line per class and variable, strongest first within a class (needs pandas).
@@ -319,6 +335,13 @@ class Description:
             pairs = zip_longest(texts, numbers, fillvalue=("", ""))
             lines += [(str(label), str(text), *each) for text, each in pairs]
         return html_table(("class", "what marks it", "effect", "p-value"), lines) + html_lines([RANKING])
+
+
+def opposite_direction(direction: str) -> str:
+    """How the other one of two classes differs, if it differs in the same thing."""
+    begin, _, word = direction.removesuffix(" often").rpartition(" ")
+    ending = " often" if direction.endswith(" often") else ""
+    return f"{begin}{' ' * bool(begin)}{_OPPOSITES.get(word, word)}{ending}"
 
 
 def kind_of_direction(direction: str) -> str:

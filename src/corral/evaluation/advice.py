@@ -27,11 +27,18 @@ def advice_on_labels(estimator: Any, predictions: HeldOut) -> list[str]:
     if found.is_useless:
         return [useless_labels(found.accuracy, found.share, found.log_loss, found.entropy, advice)]
     two_classes = predictions.classes.size == 2
-    return [
-        rarely_called(label, each.n_called, each.n_rows, each.auc, two_classes=two_classes)
+    rare = [
+        (label, each.n_called, each.n_rows, each.auc)
         for label, each in scores.by_class.items()
         if each.auc is not None and each.is_rarely_called
     ]
+    if not rare:
+        return []
+    labels = [label for label, *_ in rare]
+    never_right = [
+        label for label, each in predictions.recalls().items() if not each.n_right and label not in labels
+    ]
+    return [rarely_called(rare, never_right, two_classes=two_classes)]
 
 
 def _advice_on_balanced_labels(found: FrequencyComparison, scores: Scores, advice: str) -> list[str]:

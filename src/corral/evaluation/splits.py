@@ -25,6 +25,9 @@ _MANY = 20
 FEW_ROWS = 1000
 N_FOLDS = 5
 
+# One row or group of a class is held out, and another one is learnt from.
+_FEWEST_UNITS = 2
+
 # The share of more rows that is held out.
 TEST_SIZE = 0.25
 
@@ -76,11 +79,11 @@ def split_rows(
 
     Without both, tables of few rows have five parts, or fewer where groups do not allow it, and others one.
     Groups are held out whole, so that shares of classes are the same only as far as groups allow it.
-    `if_few_rows` ends the sentence that refuses a class of too few rows: what can be done about it.
+    `if_few_rows` ends the sentence that refuses a class of too few rows or groups: what can be done about it.
     """
     distinct = units.distinct
     _check_classes(y[distinct])
-    _check_sizes(y, units, cv or 2, if_few_rows)
+    _check_sizes(y, units, cv or _FEWEST_UNITS, if_few_rows)
     if cv is not None:
         return _splits(units, _folds(y, units, cv, seed))
     if test_size is None and distinct.size < FEW_ROWS:
@@ -148,11 +151,13 @@ def _check_sizes(y: NDArray[Any], units: Units, needed: int, if_few_rows: str) -
     if least >= needed:
         return
     label = np.unique(y).tolist()[counts.index(least)]
-    n_rows, advice = int((y == label).sum()), ""
-    what = counted(least, "row" if units.groups is None else "group")
+    n_rows, advice = int((y == label).sum()), if_few_rows and f"; {if_few_rows}"
+    unit = "row" if units.groups is None else "group"
+    what = counted(least, unit)
+    if advice and needed == _FEWEST_UNITS and sum(n >= needed for n in counts) < 2:
+        advice = f"; collect more {unit}s, since one class would be left without such classes"
     if units.groups is None:
         what += f" ({n_rows} with copies)" if n_rows > least else ""
-        advice = if_few_rows and f"; {if_few_rows}"
     raise ValueError(f"class {label!r} has {what}, fewer than the {needed} needed to hold some out{advice}.")
 
 

@@ -113,8 +113,8 @@ def _summary(
     if description is not None:
         said += _novelty(estimator, shown, rows)
         numbers, described = description.markers.sum(axis=1).tolist(), description.markers.any(axis=0)
-        n_described = int(described.sum())
-        said.append(number_of_markers(n_described, described.size, min(numbers), max(numbers)))
+        n_described, n_variables = int(described.sum()), int(description.has_values.sum())
+        said.append(number_of_markers(n_described, n_variables, min(numbers), max(numbers)))
     return said
 
 
@@ -216,9 +216,11 @@ def _what_next(
         said += _least_known(judged.predictions)
     if description is not None:
         names, needless = description.feature_names, description.adds_nothing()
-        carrying = [j for j in np.flatnonzero(~description.markers.any(axis=0)) if j not in needless]
+        unmarked = np.flatnonzero(~description.markers.any(axis=0) & description.has_values)
+        carrying = [j for j in unmarked if j not in needless]
+        n_variables = int(description.has_values.sum())
         said.append(
-            needless_variables([names[j] for j in needless], [names[j] for j in carrying], len(names))
+            needless_variables([names[j] for j in needless], [names[j] for j in carrying], n_variables)
         )
         groups = estimator.model_.training.groups
         said.append(groups_of_rows(None if groups is None else np.unique(groups).size))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corral.sentences.numbers import counted, interval_text
+from corral.sentences.numbers import counted, interval_text, listed
 
 EVERY_DIGIT = (
     "Rows are compared in every digit, so a training row that was rounded or converted counts as new."
@@ -227,16 +227,34 @@ def worse_by_equal_priors(accuracy: float, share: float) -> str:
     )
 
 
-def rarely_called(label: Any, n_called: int, n_rows: int, auc: float, *, two_classes: bool) -> str:
-    """Say that a class hardly ever gets its label although it could be found, and how."""
-    called = (
-        f"only {counted(n_called, 'row')} {'is' if n_called == 1 else 'are'}" if n_called else "no row is"
-    )
+def rarely_called(
+    classes: Sequence[tuple[Any, int, int, float]], never_right: Sequence[Any], *, two_classes: bool
+) -> str:
+    """Say that classes hardly ever get their label although they could be found, and how.
+
+    Of each there are its label, how many rows are called it, how many are of it, and its AUC. Classes that
+    are `never_right` are others of which no row gets its label.
+    """
+    if len(classes) == 1:
+        ((label, n_called, n_rows, auc),) = classes
+        called = f"only {counted(n_called, 'row')} {'is' if n_called == 1 else 'are'}"
+        found = (
+            f"{called if n_called else 'no row is'} called {label}, although {n_rows} are {label} and its "
+            f"probability ranks them above others (AUC {auc:.3f}; chance is 0.5)"
+        )
+    else:
+        shown = [f"{label} ({called} for {n}; AUC {auc:.3f})" for label, called, n, auc in classes]
+        found = (
+            f"{len(classes)} classes are named too rarely, although their probabilities rank their rows "
+            f"above others (labels for rows of the class; chance is an AUC of 0.5): {listed(shown, str, 10)}"
+        )
+    if never_right:
+        found += f"; no row of {listed(never_right, str, 10)} gets its label either"
     threshold = ", or choose a lower threshold than 0.5" if two_classes else ""
+    uniform = "fit with priors='uniform' (--priors uniform)"
+    costs = "state what mistakes cost (decide, or corral predict --costs)"
     return (
-        f"{called} called {label}, although {n_rows} are {label} and its probability ranks them above others "
-        f"(AUC {auc:.3f}; chance is 0.5). To find more of them, and more false ones, fit with "
-        "priors='uniform' (--priors uniform), state what mistakes cost (decide, or corral predict --costs)"
+        f"{found}. To find more of them, and more false ones, {uniform}{',' if threshold else ' or'} {costs}"
         f"{threshold}."
     )
 
