@@ -383,7 +383,7 @@ def test_a_common_factor_of_weights_changes_nothing():
 @pytest.mark.parametrize("max_rows", [0, -3, 2.5, "many"])
 def test_max_rows_that_mean_nothing(max_rows):
     with pytest.raises(ValueError, match="max_rows must be a positive integer, got"):
-        CorralClassifier(max_rows=max_rows).fit([[0.0], [1.0]], [0, 1])
+        CorralClassifier(max_rows=max_rows).fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1])
 
 
 # --------------------------------------------------------------------------------------- a subsample

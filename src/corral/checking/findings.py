@@ -21,7 +21,7 @@ LOOKED_FOR = (
     "text among numbers, numbers as text, and categories spelled in two ways",
     "numbers such as -999 or 0 that stand for missing values",
     "mixed units",
-    "duplicates and near duplicates",
+    "duplicates beyond chance, and near duplicates",
     "rows that are short, or in order of class or time",
 )
 

@@ -42,25 +42,6 @@ def copies(numbers: Integers, labels: Integers, index: pd.Index[Any]) -> Iterato
         )
 
 
-def equal_rows(coded: pd.DataFrame, labels: Integers) -> Iterator[Finding]:
-    """Rows that equal another one, label included, where columns of few values let expect some."""
-    columns = [coded.to_numpy()[:, j] for j in range(coded.shape[1])]
-    valued = np.flatnonzero(coded.notna().any(axis=1))
-    numbers = coded.iloc[valued].groupby([x[valued] for x in (*columns, labels)], dropna=False).ngroup()
-    pairs = valued[_neighbors(numbers.to_numpy())]
-    if not len(pairs):
-        return
-    first, second = coded.index[pairs[0]]
-    n, label = len(pairs), " and the label" if labels.any() else ""
-    yield Finding(
-        "equal rows",
-        f"{n} of {len(coded)} rows {'equals' if n == 1 else 'equal'} another one in every variable{label}, "
-        f"such as rows {first} and {second}, which may be chance, since the variables have few values",
-        "if they are one measurement, keep one of them; a fit takes each as a row of its own",
-        rows=(first, second),
-    )
-
-
 def _neighbors(numbers: Integers) -> Integers:
     """Positions (n_pairs, 2) of rows that share a number, each with the next one that has it."""
     order = np.argsort(numbers, kind="stable")

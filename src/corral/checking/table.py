@@ -34,7 +34,6 @@ from corral.checking.quick_model import left_out_probabilities, modelled_rows, r
 from corral.checking.rows import (
     classes_of_one_group,
     copies,
-    equal_rows,
     group_numbers,
     of_groups,
     of_near_duplicates,
@@ -265,8 +264,6 @@ class _Rows:
         findings: list[Finding] = []
         if self.numbers is not None and self.considered.shape[1] > 1:  # in one column, rows agree by chance
             findings += copies(self.numbers, self.labels, variables.index)
-        elif self.coded.shape[1] > 1:
-            findings += equal_rows(self.coded, self.labels)
         if self.duplicates is not None:
             findings.append(of_near_duplicates(self.duplicates, variables))
         return findings

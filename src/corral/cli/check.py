@@ -25,7 +25,6 @@ _LABELS = "\0labels"
 _TOLD_BY_FIT = (
     "copies",
     "dates",
-    "equal rows",
     "groups",
     "missing labels",
     "text among numbers",

@@ -408,7 +408,7 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
             Samples to explain.
         against : label or array-like of shape (n_samples,), default=None
             The class to compare with the predicted one; by default, and for samples that are predicted to be
-            of this class, the second most probable.
+            of this class, the one that comes next by prior times density.
         n_rows : int, default=5
             How many of the training rows that support the label are listed.
 

@@ -138,7 +138,7 @@ def estimate_sample_sizes(
     >>> from corral.datasets import make_shifted_groups
     >>> X, y = make_shifted_groups(200, groups=(1, 2), random_state=0)
     >>> estimate_sample_sizes(X, y, goal=0.8, random_state=0)
-    LearningCurve: accuracy 0.83... by leave-one-out with 400 rows; ...
+    LearningCurve: accuracy 0.83... with the 400 rows there are, ...
     >>> bound = {"method": "bound", "initial_size": 30, "test_size": 50, "step": 60, "random_state": 0}
     >>> estimate_sample_sizes(X, y, tolerance=0.6, **bound)
     SampleSizes: converged, the tolerance is reached
