@@ -461,14 +461,16 @@ def pulled_log_means(product, half_x, half_c, weights, unit_of_x, unit_of_c, pul
     product : (n_queries, n_rows) products x_q c_i.
     half_x, half_c : (n_queries,) and (n_rows,) halves of squared lengths.
     weights : (n_rows,)
-    unit_of_x, unit_of_c : (n_queries,) and (n_rows,) numbers; rows that share the query's are left out.
+    unit_of_x, unit_of_c : (n_queries,) and (n_rows,) numbers; rows that share the query's are left out. No
+        row has a negative one.
     pull, precision : (m,)
     a : (1, n_rows) work space.
     log_mean : (m, n_queries) written: logarithms of weighted means; -inf where no row is left.
     """
     n = product.shape[1]
+    total_weight = _weight_left(weights, unit_of_c, -1)
     for q in range(product.shape[0]):
-        left = _weight_left(weights, unit_of_c, unit_of_x[q])
+        left = total_weight if unit_of_x[q] < 0 else _weight_left(weights, unit_of_c, unit_of_x[q])
         for k in range(pull.shape[0]):
             square = pull[k] * pull[k]
             for i in range(n):
