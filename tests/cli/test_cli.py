@@ -193,7 +193,7 @@ def test_the_table_of_classes_says_what_marks_them(marked):
         assert sorted(found.also_rests_on(a)) == [0, 1]
         names = ", ".join(found.feature_names[j] for j in found.also_rests_on(a))
         assert f"no variable found labels also rest on {names} relevant by its bandwidths: " in words
-    assert "Variables that tell the class best from all other rows come first." in words
+    assert "Markers that tell the class best from all other rows come first." in words
 
 
 def test_json_says_what_marks_classes(marked):
@@ -497,7 +497,7 @@ def test_novel_rows_are_counted(folder, frame, tmp_path, monkeypatch):
     assert expected >= len(far) / 4
     done = run(*arguments)
     assert f"{expected} of 90 rows are novel: " in done.stdout
-    assert "these are significantly more (beta-binomial test, p < 0.001)." in done.stdout
+    assert "these are significantly more (beta-binomial test at 0.01, p < 0.001)." in done.stdout
     why = (
         f"What makes them unlike the training rows is most often {NAMES[0]} (in {expected} of {expected}; med"
     )

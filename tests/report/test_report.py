@@ -548,12 +548,12 @@ def test_words_on_rows_that_are_novel():
         "together."
     )
     assert tables.novel_rows(1, 115, 0.7).endswith(
-        "By chance about 1.2 would be; this is not significantly more (beta-binomial test, p = 0.7)."
+        "By chance about 1.2 would be; this is not significantly more (beta-binomial test at 0.01, p = 0.7)."
     )
     assert tables.novel_rows(9, 115, 1e-7, " on this page") == (
         "9 of 115 rows on this page are novel: less typical, at the class nearest to them, than 99 in 100 "
         "training rows of all classes together. By chance about 1.2 would be; these are significantly more "
-        "(beta-binomial test, p < 0.001)."
+        "(beta-binomial test at 0.01, p < 0.001)."
     )
     assert tables.novel_rows(1, 115, None).endswith(tables.CHANCE_OF_NOVELTY)
     counts = {"mass": 3, "length": 9}

@@ -30,7 +30,7 @@ NO_MARKER_AT_ALL = (
     "from the others by more than chance and not negligibly. Labels rest on variables together."
 )
 RANKING = (
-    "Variables that tell the class best from all other rows come first. The effect measures that, from -1 to "
+    "Markers that tell the class best from all other rows come first. The effect measures that, from -1 to "
     "1: Cliff's delta (twice the area under the ROC curve, less 1) of values or of their distances from the "
     f"median, or the difference of two shares. A class shows at most {MOST_PHRASES} variables, and none with "
     "less than a third of the largest effect."
@@ -129,7 +129,7 @@ def number_of_markers(n_described: int, n_variables: int, fewest: int, most: int
         f"{'describes' if n_described == 1 else 'describe'} at least one class, {each} in each class. A "
         "variable describes a class if its values there are higher, lower, closer together, further apart or "
         "otherwise distributed than in the background of the class, by more than chance and not negligibly. "
-        "The background is all other classes; or, where most classes are alike in the variable, only these."
+        "The background is all other classes; or only those other classes that are alike in the variable."
     )
 
 

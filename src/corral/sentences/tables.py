@@ -107,8 +107,8 @@ def novel_rows(n_novel: int, n_rows: int, pvalue: float | None, where: str = "")
     verdict = "significantly" if more_than_chance(pvalue) else "not significantly"
     this = "this is" if n_novel == 1 else "these are"
     return (
-        f"{said} By chance about {0.01 * n_rows:.2g} would be; {this} {verdict} more (beta-binomial test, "
-        f"{_pvalue_text(pvalue)})."
+        f"{said} By chance about {0.01 * n_rows:.2g} would be; {this} {verdict} more (beta-binomial test at "
+        f"0.01, {_pvalue_text(pvalue)})."
     )
 
 
