@@ -27,7 +27,7 @@ from corral.estimators.validation import (
     check_kind_of_labels,
     check_number,
     feature_names,
-    naming_column,
+    index_name,
     refuse_groups_of_whole_classes,
     row_names,
     sort_rows,
@@ -522,7 +522,7 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         """Keep the names of the training rows, if they have any, and forget others."""
         for name in ("row_names_in_", "row_names_column_"):
             self.__dict__.pop(name, None)
-        names, column = row_names(X), naming_column(X)
+        names, column = row_names(X), index_name(X)
         if names is not None:
             self.row_names_in_ = names
         if names is not None or column is not None:

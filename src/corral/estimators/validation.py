@@ -189,7 +189,7 @@ def row_names(X: Any) -> NDArray[Any] | None:
     return as_objects(labels)
 
 
-def naming_column(X: Any) -> str | None:
+def index_name(X: Any) -> str | None:
     """The name of the index of a pandas frame, if it has one."""
     name = X.index.name if hasattr(X, "iloc") else None
     return None if name is None else str(name)

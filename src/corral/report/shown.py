@@ -13,7 +13,7 @@ from corral.estimators.evaluated_rows import EvaluatedRows, evaluate_rows
 from corral.estimators.lspc import LSPClassifier
 from corral.estimators.pipelines import last_step, rows_of_last_step
 from corral.estimators.tables import UnknownLevelsWarning
-from corral.estimators.validation import check_known_labels, naming_column, row_names
+from corral.estimators.validation import check_known_labels, index_name, row_names
 from corral.evaluation.held_out import HeldOut, take_rows
 from corral.evidence.explainers import factors_per_row
 
@@ -95,7 +95,7 @@ def choose_rows(
         _proba(last, judges[0].X, judges[0].evaluated) if known is None else known[chosen],
         order,
         order.tolist() if names is None else names[order].tolist(),
-        "Row" if names is None else naming_column(X) or "Row",
+        "Row" if names is None else index_name(X) or "Row",
         codes[order],
         positions.size,
     )
