@@ -216,13 +216,13 @@ def judge(model: Any, split: Sequence[Any], seed: int) -> dict[str, Any]:
         labels = np.ravel(model.predict(X_test))  # CatBoost's is a column
     codes = np.searchsorted(model.classes_, y_test)
     right = P[np.arange(len(P)), codes]
-    lapse = 1.0 / (len(y) + 2.0)
+    prior_mixing = 1.0 / (len(y) + 2.0)
     return {
         "rows": len(y),
         "test_rows": len(y_test),
         "accuracy": float((labels == y_test).mean()),
         "log_loss": float(-np.log(np.maximum(right, np.finfo(float).eps)).mean()),
-        "smoothed": float(-np.log((1.0 - lapse) * right + lapse / P.shape[1]).mean()),
+        "smoothed": float(-np.log((1.0 - prior_mixing) * right + prior_mixing / P.shape[1]).mean()),
         "brier": float(((P - np.eye(P.shape[1])[codes]) ** 2).sum(axis=1).mean()),
         "calibration": _calibration_error(P.max(axis=1), P.argmax(axis=1) == codes),
         "calibration_if_exact": _calibration_error_if_exact(P.max(axis=1), seed),

@@ -145,16 +145,16 @@ def _table_of_groups(
     """Contrast of two classes in ten standard normal variables or flags, the first of them shifted."""
     rng = np.random.default_rng(seed)
     X, groups = [], []
-    for n_groups, size, likeness in classes:
+    for n_groups, size, unscaled_score in classes:
         group = np.repeat(np.arange(n_groups), size)
         shape = n_groups, 10
         if flag_rate is None:
             shared, own = rng.standard_normal(shape)[group], rng.standard_normal((group.size, 10))
-            rows = np.sqrt(likeness) * shared + np.sqrt(1.0 - likeness) * own
+            rows = np.sqrt(unscaled_score) * shared + np.sqrt(1.0 - unscaled_score) * own
         else:
             rates = np.full(shape, flag_rate)
-            if likeness:
-                scale = (1.0 - likeness) / likeness
+            if unscaled_score:
+                scale = (1.0 - unscaled_score) / unscaled_score
                 rates = rng.beta(scale * flag_rate, scale * (1.0 - flag_rate), shape)
             rows = (rng.random((group.size, 10)) < rates[group]).astype(float)
         rows[:, 0] += shift * len(X)

@@ -114,7 +114,7 @@ def _judge(make: Callable[..., Samples], per_class: int, seed: int, kinds: Seque
     X, y, X_test, y_test = draw(make, per_class, 200, seed)
     pool = _fit(X, y, seed, kinds)
     joint = pool.log_densities(X_test, Computation()) + np.log(pool.prior)
-    log_proba = log_probability(joint, pool.prior, pool.lapse)
+    log_proba = log_probability(joint, pool.prior, pool.prior_mixing)
     right = np.searchsorted(np.unique(y), y_test)
     accuracy = (log_proba.argmax(axis=1) == right).mean()
     log_loss = -log_proba[np.arange(right.size), right].mean()

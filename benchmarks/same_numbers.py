@@ -101,7 +101,7 @@ OF_EXPLANATION = {
     "nearest class": "nearest",
     "typicality": "typicality",
     "novel": "novel",
-    "outlyingness": "unlikeness",
+    "outlyingness": "novelty_parts",
     "rows behind": "stands_for",
     "range of the nearest class": "nearest_range",
 }

@@ -117,7 +117,7 @@ def others(fitted: Sequence[Fitted]) -> Iterator[Figure]:
 
 def _phrases(each: Fitted, description: Description) -> Iterator[tuple[str, str]]:
     """Each sentence about a class and a variable, and what is wrong with it, or nothing."""
-    contrast, missing = each.classifier.model_.contrast, each.classifier.model_.gap_contrast
+    contrast, missing = each.classifier.model_.contrast, each.classifier.model_.missing_contrast
     for a, label in enumerate(description.classes.tolist()):
         own = each.y == label
         for j, name in enumerate(description.feature_names):

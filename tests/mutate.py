@@ -141,18 +141,18 @@ def try_mutation(mutation: Mutation, checkout: Path, timeout: float) -> Outcome:
 def try_all(mutations: list[Mutation], n_jobs: int, timeout: float) -> list[Outcome]:
     """Try mutations in `n_jobs` copies of the checkout, and print each outcome."""
     with tempfile.TemporaryDirectory(prefix="corral-mutate-") as folder:
-        copies: SimpleQueue[Path] = SimpleQueue()
+        duplicates: SimpleQueue[Path] = SimpleQueue()
         for k in range(n_jobs):
             copy = Path(folder) / str(k)
             shutil.copytree(ROOT, copy, ignore=_NOT_COPIED)
-            copies.put(copy)
+            duplicates.put(copy)
 
         def try_one(mutation: Mutation) -> Outcome:
-            checkout = copies.get()
+            checkout = duplicates.get()
             try:
                 outcome = try_mutation(mutation, checkout, timeout)
             finally:
-                copies.put(checkout)
+                duplicates.put(checkout)
             print(describe(outcome), flush=True)
             return outcome
 

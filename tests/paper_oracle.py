@@ -146,14 +146,14 @@ def joint_log_probability(log_densities: ArrayLike, priors: ArrayLike) -> list[f
     return [log_p + log_pi for log_p, log_pi in zip(floats(log_densities), log_priors, strict=True)]
 
 
-def posterior(log_densities: ArrayLike, priors: ArrayLike, *, lapse: float = 0.0) -> list[float]:
+def posterior(log_densities: ArrayLike, priors: ArrayLike, *, prior_mixing: float = 0.0) -> list[float]:
     """(1 - lapse) pi_y p_y / sum + lapse pi_y; where every density is zero, the prior."""
     joint = joint_log_probability(log_densities, priors)
     if max(joint) == -math.inf:
         joint = joint_log_probability(np.zeros(len(joint)), priors)
     log_total = logsumexp(joint)
     return [
-        (1 - lapse) * math.exp(value - log_total) + lapse * pi
+        (1 - prior_mixing) * math.exp(value - log_total) + prior_mixing * pi
         for value, pi in zip(joint, floats(priors), strict=True)
     ]
 

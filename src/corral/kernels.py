@@ -144,11 +144,11 @@ def _exponentiate_in_place(e, low, weights):
 
 
 @compiled(**_INNER, fastmath=_FAST)
-def _weight_left(weights, unit_of_row, unit):
+def _weight_left(weights, group_of_row, unit):
     """Sum of the weights of rows that do not share the unit."""
     left = 0.0
     for i in range(weights.shape[0]):
-        left += weights[i] if unit_of_row[i] != unit else 0.0
+        left += weights[i] if group_of_row[i] != unit else 0.0
     return left
 
 
@@ -450,7 +450,9 @@ def kernel_sums(X, n_rows, weights, x, own, half_c, log_sum):
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def pulled_log_means(product, half_x, half_c, weights, unit_of_x, unit_of_c, pull, precision, a, log_mean):
+def shrunken_log_means(
+    product, half_x, half_c, weights, group_of_x, group_of_c, pull, precision, a, log_mean
+):
     """Means of kernels for many queries and one class, from products of coordinates, for several bandwidths.
 
     With the coordinates x_q of a query and c_i of a row, both relative to the mean of the class, the centre
@@ -468,14 +470,14 @@ def pulled_log_means(product, half_x, half_c, weights, unit_of_x, unit_of_c, pul
     log_mean : (m, n_queries) written: logarithms of weighted means; -inf where no row is left.
     """
     n = product.shape[1]
-    total_weight = _weight_left(weights, unit_of_c, -1)
+    total_weight = _weight_left(weights, group_of_c, -1)
     for q in range(product.shape[0]):
-        left = total_weight if unit_of_x[q] < 0 else _weight_left(weights, unit_of_c, unit_of_x[q])
+        left = total_weight if group_of_x[q] < 0 else _weight_left(weights, group_of_c, group_of_x[q])
         for k in range(pull.shape[0]):
             square = pull[k] * pull[k]
             for i in range(n):
                 g = precision[k] * (square * half_c[i] - pull[k] * product[q, i])
-                a[0, i] = g if unit_of_c[i] != unit_of_x[q] else EXCLUDED
+                a[0, i] = g if group_of_c[i] != group_of_x[q] else EXCLUDED
             if left == 0.0:
                 log_mean[k, q] = -np.inf
                 continue
@@ -485,7 +487,7 @@ def pulled_log_means(product, half_x, half_c, weights, unit_of_x, unit_of_c, pul
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def kernel_weights(product, half_x, half_c, weights, unit_of_x, unit_of_c, starts, total, log_mean):
+def kernel_weights(product, half_x, half_c, weights, group_of_x, group_of_c, starts, total, log_mean):
     """Turn products of coordinates into the weights of rows in the kernel means of their classes.
 
     Parameters
@@ -500,11 +502,11 @@ def kernel_weights(product, half_x, half_c, weights, unit_of_x, unit_of_c, start
     for q in range(product.shape[0]):
         for i in range(product.shape[1]):
             g = half_x[q] + half_c[i] - product[q, i]
-            product[q, i] = g if unit_of_c[i] != unit_of_x[q] else EXCLUDED
+            product[q, i] = g if group_of_c[i] != group_of_x[q] else EXCLUDED
         for y in range(starts.shape[0] - 1):
             # Views, because an index that might be negative keeps loops from being vectorised.
             w = weights[starts[y] : starts[y + 1]]
-            left = _weight_left(w, unit_of_c[starts[y] : starts[y + 1]], unit_of_x[q])
+            left = _weight_left(w, group_of_c[starts[y] : starts[y + 1]], group_of_x[q])
             e = product[q, starts[y] : starts[y + 1]]
             if left == 0.0:
                 for i in range(e.shape[0]):
@@ -721,15 +723,15 @@ def descend(
 
 
 @compiled(**_INNER, fastmath=_FAST)
-def _add_levels(q, of_levels, offsets, x, c, has_gaps, a):
+def _add_categories(q, category_exponents, offsets, x, c, has_missing, a):
     """Add the exponents of all columns with levels of query q to those (n_rows,) of measurements."""
     for j in range(x.shape[1]):
         xj = x[q, j]
         if math.isnan(xj):
             continue
         at = offsets[j] + int(xj)
-        equal, other, gap = of_levels[0, at], of_levels[1, at], of_levels[2, at]
-        if has_gaps[j]:
+        equal, other, gap = category_exponents[0, at], category_exponents[1, at], category_exponents[2, at]
+        if has_missing[j]:
             for i in range(a.shape[0]):
                 of_level = equal if c[j, i] == xj else other
                 a[i] += of_level if c[j, i] == c[j, i] else gap
@@ -739,7 +741,7 @@ def _add_levels(q, of_levels, offsets, x, c, has_gaps, a):
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def add_exponents(xc, cc, half, shrinkage, of_levels, offsets, x, c, has_gaps, exponents):
+def add_exponents(xc, cc, half, shrinkage, category_exponents, offsets, x, c, has_missing, exponents):
     """Add what rows, whose coordinates are shrunk, change in exponents (n_queries, n_rows) of kernels.
 
     Parameters
@@ -757,11 +759,11 @@ def add_exponents(xc, cc, half, shrinkage, of_levels, offsets, x, c, has_gaps, e
         a, product, length = exponents[q], xc[q], cc[q]
         for i in range(a.shape[0]):
             a[i] += square * length[i] - twice * product[i]
-        _add_levels(q, of_levels, offsets, x, c, has_gaps, a)
+        _add_categories(q, category_exponents, offsets, x, c, has_missing, a)
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def log_means(exponents, weights, unit_of_x, unit_of_c, log_mean):
+def log_means(exponents, weights, group_of_x, group_of_c, log_mean):
     """Logarithms (n_queries,) of weighted means of exp(-exponents), which are overwritten.
 
     Rows that share the unit of a query are left out; the mean of no rows is -inf.
@@ -769,8 +771,8 @@ def log_means(exponents, weights, unit_of_x, unit_of_c, log_mean):
     for q in range(exponents.shape[0]):
         e = exponents[q]
         for i in range(e.shape[0]):
-            e[i] = e[i] if unit_of_c[i] != unit_of_x[q] else EXCLUDED
-        left = _weight_left(weights, unit_of_c, unit_of_x[q])
+            e[i] = e[i] if group_of_c[i] != group_of_x[q] else EXCLUDED
+        left = _weight_left(weights, group_of_c, group_of_x[q])
         low = _least(e)
         log_mean[q] = (
             math.log(_exponentiate_in_place(e, low, weights) / left) - low if left > 0.0 else -np.inf
@@ -778,14 +780,14 @@ def log_means(exponents, weights, unit_of_x, unit_of_c, log_mean):
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def add_level_exponents(of_levels, offsets, x, c, has_gaps, exponents):
+def add_category_exponents(category_exponents, offsets, x, c, has_missing, exponents):
     """Add the exponents of all columns with levels to others (n_queries, n_rows); parameters are as above."""
     for q in range(x.shape[0]):
-        _add_levels(q, of_levels, offsets, x, c, has_gaps, exponents[q])
+        _add_categories(q, category_exponents, offsets, x, c, has_missing, exponents[q])
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def level_shares(x, c, has_gaps, shares, of_point, apart, both):
+def category_shares(x, c, has_missing, shares, of_point, apart, both):
     """Sums (n_columns,) of shares (n_points, n_rows) where levels differ, and where both have one.
 
     `of_point` (n_points,) are sums of the shares over rows; the others are as above.
@@ -803,7 +805,7 @@ def level_shares(x, c, has_gaps, shares, of_point, apart, both):
             for i in range(share.shape[0]):
                 equal += share[i] if c[j, i] == xj else 0.0
             total = of_point[q]
-            if has_gaps[j]:
+            if has_missing[j]:
                 total = 0.0
                 for i in range(share.shape[0]):
                     total += share[i] if c[j, i] == c[j, i] else 0.0

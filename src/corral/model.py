@@ -25,7 +25,7 @@ from corral.conformal.typicality import MAX_POINTS, Estimates, Trust
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.subsample import evenly_spaced_by_class, example_rows
 from corral.markers.comparison import Comparison, learn_comparison
-from corral.markers.contrast import Contrast, learn_contrast, learn_gap_contrast
+from corral.markers.contrast import Contrast, learn_contrast, learn_missing_contrast
 from corral.parallel import Computation
 from corral.posterior import joint_log_probability, log_probability
 
@@ -68,7 +68,7 @@ class LocalModel(ABC):
     """What a fit has learnt of the classes, with the training rows."""
 
     prior: Floats  # (n_classes,) probability of each class before a sample is seen
-    n_copies: int  # how many training rows are copies of others
+    n_duplicates: int  # how many training rows are copies of others
     training: TrainingRows  # the rows as they were given
     data: LabelledRows  # the rows that count, sorted by class, with their positions among those given
     min_effect: float  # least difference from the background that makes a variable a marker
@@ -82,12 +82,12 @@ class LocalModel(ABC):
         check_array("prior", self.prior, (n_classes,), 0.0, 1.0)
         if abs(self.prior.sum() - 1.0) > 1e-8:
             raise ValueError("prior does not sum to 1")
-        check_number("n_copies", self.n_copies, 0)
+        check_number("n_copies", self.n_duplicates, 0)
         check_number("min_effect", self.min_effect, 0.0, 1.0)
         if not np.isin(self.training.y, self.labels).all():
             raise ValueError("y holds labels of no class")
         check_shape("X", self.training.X, (None, d))
-        if not equal_or_none(self.training.levels, self.data.levels):
+        if not equal_or_none(self.training.n_categories, self.data.n_categories):
             raise ValueError("levels are not those of the rows")
         if self.data.numbers.max(initial=-1) >= self.n_rows:
             raise ValueError("numbers holds a number that no row has")
@@ -101,7 +101,7 @@ class LocalModel(ABC):
 
     def _check_categories(self, name: str, numbers: Floats) -> None:
         """Refuse numbers (..., n_features) of categories that there are not; NaN stands for none."""
-        n_categories = self.data.level_counts
+        n_categories = self.data.category_counts
         values = np.nan_to_num(numbers[..., n_categories > 0])
         if ((values < 0.0) | (values >= n_categories[n_categories > 0])).any():
             raise ValueError(f"{name} holds a category that there is not")
@@ -117,7 +117,7 @@ class LocalModel(ABC):
         return int(self.data.X.shape[1])
 
     @property
-    def lapse(self) -> float:
+    def prior_mixing(self) -> float:
         """Share of every probability that is given to the prior; a pool has one."""
         return 0.0
 
@@ -131,7 +131,7 @@ class LocalModel(ABC):
 
     def posterior(self, log_density: Floats) -> Floats:
         """Logarithm of the posterior, from log densities."""
-        return log_probability(self.joint(log_density), self.prior, self.lapse)
+        return log_probability(self.joint(log_density), self.prior, self.prior_mixing)
 
     @cached_property
     def contrast(self) -> Contrast:
@@ -144,9 +144,9 @@ class LocalModel(ABC):
         return self.learnt_comparison or learn_comparison(self.training, self.labels, self.contrast)
 
     @cached_property
-    def gap_contrast(self) -> Contrast | None:
+    def missing_contrast(self) -> Contrast | None:
         """How each class differs from its background in what is missing; None if nothing is."""
-        return learn_gap_contrast(self.data, self.min_effect)
+        return learn_missing_contrast(self.data, self.min_effect)
 
     @cached_property
     def trust(self) -> Trust:

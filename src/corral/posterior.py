@@ -24,7 +24,7 @@ def log_posterior(joint: Floats, axis: int = 1) -> Floats:
     return log_proba
 
 
-def known(log_density: Floats) -> Floats:
+def finite_log_densities(log_density: Floats) -> Floats:
     """Log densities with a low number in place of the -inf of classes of which no row is left."""
     unknown = np.isneginf(log_density)
     if not unknown.any():
@@ -48,35 +48,39 @@ def joint_log_probability(log_density: Floats, prior: Floats) -> Floats:
     return np.where(np.isneginf(joint).all(axis=1, keepdims=True), log_prior, joint)
 
 
-def log_probability(joint: Floats, prior: Floats, lapse: float) -> Floats:
-    """Logarithm of the posterior, a share `lapse` of which is given to the prior instead.
+def log_probability(joint: Floats, prior: Floats, prior_mixing: float) -> Floats:
+    """Logarithm of the posterior, a share `prior_mixing` of which is given to the prior instead.
 
     Not before it sums to 1: far away, logarithms of densities are so large that the share would vanish in
     their last digit.
     """
     log_proba = log_posterior(joint)
-    return log_proba if lapse == 0.0 else _mixed_with_prior(log_proba, log_of_prior(prior), lapse)
+    return (
+        log_proba if prior_mixing == 0.0 else _mixed_with_prior(log_proba, log_of_prior(prior), prior_mixing)
+    )
 
 
-def _mixed_with_prior(log_proba: Floats, log_prior: Floats, lapse: float) -> Floats:
-    mixed: Floats = np.logaddexp(np.log1p(-lapse) + log_proba, np.log(lapse) + log_prior)
+def _mixed_with_prior(log_proba: Floats, log_prior: Floats, prior_mixing: float) -> Floats:
+    mixed: Floats = np.logaddexp(np.log1p(-prior_mixing) + log_proba, np.log(prior_mixing) + log_prior)
     return mixed
 
 
-def log_odds(log_density: Floats, prior: Floats, lapse: float, label: Integers, rival: Integers) -> Floats:
+def log_odds(
+    log_density: Floats, prior: Floats, prior_mixing: float, label: Integers, rival: Integers
+) -> Floats:
     """Log odds (n_samples, n_sets) of label and rival from log densities (n_classes, n_samples, n_sets).
 
     They are those of `log_probability`, NaN where both classes are ruled out.
     """
     samples, log_prior = np.arange(label.size), log_of_prior(prior)
     with np.errstate(invalid="ignore", divide="ignore"):
-        if lapse == 0.0:
+        if prior_mixing == 0.0:
             base = (log_prior[label] - log_prior[rival])[:, np.newaxis]
             odds: Floats = base + (log_density[label, samples] - log_density[rival, samples])
             return odds
         log_proba = log_posterior(log_density + log_prior[:, np.newaxis, np.newaxis], axis=0)
         of_label, of_rival = (
-            _mixed_with_prior(log_proba[codes, samples], log_prior[codes, np.newaxis], lapse)
+            _mixed_with_prior(log_proba[codes, samples], log_prior[codes, np.newaxis], prior_mixing)
             for codes in (label, rival)
         )
         return of_label - of_rival

@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_iris, load_wine
 
 from corral import check_table
-from corral.checking.levels import mixed_answers
+from corral.checking.categories import mixed_answers
 from corral.checking.quick_model import held_out_hits, left_out_probabilities, ranked_columns
 from corral.cli.check import sentence_of
 from support.cli import answered, run
@@ -228,7 +228,7 @@ def test_overlapping_classes_contradict_no_label():
 
 
 @pytest.mark.parametrize(
-    ("levels", "expected"),
+    ("categories", "expected"),
     [
         (["Y", "no", "yes"], "('Y', 'yes')"),
         (["0", "1", "no", "yes"], "('1', 'yes'), ('0', 'no')"),
@@ -239,8 +239,8 @@ def test_overlapping_classes_contradict_no_label():
         (["f", "t"], ""),
     ],
 )
-def test_answers_in_several_spellings(levels, expected):
-    assert mixed_answers(levels) == expected
+def test_answers_in_several_spellings(categories, expected):
+    assert mixed_answers(categories) == expected
 
 
 # Odd tables

@@ -735,7 +735,7 @@ def test_explain_says_what_python_says(folder, frame):
     assert (result["row"], result["novel"], result["caution"]) == (5, False, expected.caution(0))
     for name in ("label", "rival", "log_odds", "effective_rows", "nearest", "typicality"):
         assert result[name] == getattr(expected, name)[0], name
-    for name in ("evidence", "conditional", "unlikeness"):
+    for name in ("evidence", "conditional", "novelty_parts"):
         assert [of_one[name] for of_one in result["variables"]] == getattr(expected, name)[0].tolist()
     together = result["base"] + sum(of_one["evidence"] for of_one in result["variables"])
     assert together == pytest.approx(np.log(result["probability"] / result["probability_rival"]))
@@ -939,8 +939,8 @@ def test_types_of_parquet_decide_what_a_column_is(frame, tmp_path):
     loaded = load_model(tmp_path / "m.corral")
     table = pd.concat([frame[NAMES], pd.DataFrame(odd).astype({"decimal": float, "whole": float})], axis=1)
     expected = RodeoClassifier(random_state=0).fit(table, frame["species"])
-    assert loaded.encoding_.levels == expected.encoding_.levels
-    assert loaded.encoding_.levels[-3:] == [["0", "12", "15", "18", "3", "6", "9"], [False, True], None]
+    assert loaded.encoding_.categories == expected.encoding_.categories
+    assert loaded.encoding_.categories[-3:] == [["0", "12", "15", "18", "3", "6", "9"], [False, True], None]
     assert_array_equal(loaded.model_.training.X, expected.model_.training.X)
 
 

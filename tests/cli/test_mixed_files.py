@@ -74,7 +74,7 @@ def test_every_format_gives_the_model_and_the_answers_of_python(name, folder, fr
     assert found["levels"] == {"colour": 3, "ward": 2, "smokes": 2}
     assert found["gaps"] == {"a": 4, "colour": 5, "ward": 6, "smokes": 7}
     loaded = load_model(tmp_path / "m.corral")
-    assert loaded.encoding_.levels == [None, ["green", "light blue", "red"], ["01", "1"], [False, True]]
+    assert loaded.encoding_.categories == [None, ["green", "light blue", "red"], ["01", "1"], [False, True]]
     assert_array_equal(loaded.predict_proba(frame[NAMES]), fitted.predict_proba(frame[NAMES]))
     proba, result = predicted(folder / "m.corral", folder / name, tmp_path / "o.csv")
     assert_array_equal(proba, fitted.predict_proba(frame[NAMES]))
@@ -89,7 +89,7 @@ def test_levels_not_known_count_as_gaps_and_are_told(folder, frame, fitted, tmp_
     proba, result = predicted(folder / "m.corral", tmp_path / "n.csv", tmp_path / "o.csv")
     assert json.loads(result.stdout)["unknown_levels"] == {"colour": 3, "smokes": 1}
     assert json.loads(result.stderr)["note"] == (
-        "4 values are levels that no training row has, and count as missing: 3 of 'colour' (such as "
+        "4 values are categories that no training row has, and count as missing: 3 of 'colour' (such as "
         "'black'), 1 of 'smokes' (such as 'often')."
     )
     gaps = frame[NAMES].copy()
@@ -140,7 +140,7 @@ def test_a_level_is_what_is_written_in_all_parts_of_a_file(frame, monkeypatch, t
         "note: column 'code' holds text in 15 of 60 rows, such as 'x7', and numbers in others"
     )
     loaded = load_model(tmp_path / "m.corral")
-    assert loaded.encoding_.levels[1] == ["007", "7.0", "x7"]
+    assert loaded.encoding_.categories[1] == ["007", "7.0", "x7"]
     proba, result = predicted(tmp_path / "m.corral", tmp_path / "t.csv", tmp_path / "o.csv")
     assert_array_equal(proba, loaded.predict_proba(table[["a", "code"]]))
     assert result.stderr == ""
@@ -152,7 +152,7 @@ def test_ordered_categories_of_parquet_stay_ordered(frame, tmp_path):
     table.to_parquet(tmp_path / "t.parquet")
     run("fit", tmp_path / "t.parquet", "-t", "y", "--estimator", "rodeo", "--model", tmp_path / "m.corral")
     loaded = load_model(tmp_path / "m.corral")
-    assert loaded.encoding_.levels[1] == ["small", "middle", "large"]
+    assert loaded.encoding_.categories[1] == ["small", "middle", "large"]
     assert loaded.encoding_.ordered.tolist() == [False, True]
     table.to_csv(tmp_path / "t.csv", index=False)
     proba, _ = predicted(tmp_path / "m.corral", tmp_path / "t.csv", tmp_path / "o.csv")

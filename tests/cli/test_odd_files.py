@@ -268,38 +268,38 @@ def sexes(*odd):
     return text(rows().assign(sex=[*odd, *["m", "f"] * N][:N]))
 
 
-def taken(content, *options, levels=None, gaps=None, note=""):
+def taken(content, *options, n_categories=None, gaps=None, note=""):
     """What is in the table, options, how many levels and gaps there are by column, and the note."""
-    return content, options, levels or {}, gaps or {}, note
+    return content, options, n_categories or {}, gaps or {}, note
 
 
 TAKEN = {
-    "words": taken(sexes(), levels={"sex": 2}),
+    "words": taken(sexes(), n_categories={"sex": 2}),
     "words that are not wanted": taken(
         sexes(), "--numeric-only", note="left out, because not numeric: 'sex'"
     ),
     "words and gaps": taken(
-        sexes("", "NA", "null", "?"), "--na-values", "?", levels={"sex": 2}, gaps={"sex": 4}
+        sexes("", "NA", "null", "?"), "--na-values", "?", n_categories={"sex": 2}, gaps={"sex": 4}
     ),
     "yes, no and gaps": taken(
-        text(rows().assign(c=["TRUE", "false", "", "True"] * (N // 4))), levels={"c": 2}, gaps={"c": 10}
+        text(rows().assign(c=["TRUE", "false", "", "True"] * (N // 4))), n_categories={"c": 2}, gaps={"c": 10}
     ),
     "codes": taken(
         text(rows().assign(c=["01", "1"] * (N // 2))),
         "--categorical",
         "c",
-        levels={"c": 2},
+        n_categories={"c": 2},
         note="levels of column 'c' that differ only by case, by spaces around them or in how a number is "
         "written are levels of their own: ('01', '1'): write each level in one way.",
     ),
     "codes in one class": taken(
-        text(rows().assign(c=[3] * 10 + [4] * 30)), "--categorical", "c", levels={"c": 2}
+        text(rows().assign(c=[3] * 10 + [4] * 30)), "--categorical", "c", n_categories={"c": 2}
     ),
     "a slip that is meant": taken(
         with_cells("a", {17: "1.2.3"}),
         "--categorical",
         "a",
-        levels={"a": 38},
+        n_categories={"a": 38},
         note="column 'a' holds 38 different texts in 40 rows, so that most of a new table's will be "
         "unknown: leave it out, or make a few levels of them (--drop a).",
     ),
@@ -308,19 +308,19 @@ TAKEN = {
     ),
     "text in a third of the rows": taken(
         text(rows().assign(c=["1", "2", "3+", "4"] * (N // 4))),
-        levels={"c": 4},
+        n_categories={"c": 4},
         note="column 'c' holds text in 10 of 40 rows, such as '3+', and numbers in others: all of them "
         "count as levels.",
     ),
     "dates": taken(
         text(rows().assign(day=pd.date_range("2020-01-01", periods=N))),
-        levels={"day (weekday)": 7},
+        n_categories={"day (weekday)": 7},
         note="column 'day' holds dates: days since 2000, month and weekday are its variables; --categorical "
         "day makes categories of them.",
     ),
     "per cent": taken(
         text(rows().assign(c="5%")),
-        levels={"c": 1},
+        n_categories={"c": 1},
         note="column 'c' holds '5%' in every row, which tells nothing: leave it out (--drop c).",
     ),
     "a row of gaps": taken(
@@ -337,10 +337,10 @@ TAKEN = {
 
 @pytest.mark.parametrize("case", TAKEN)
 def test_taken_as_it_is(case, tmp_path):
-    content, options, levels, gaps, note = TAKEN[case]
+    content, options, categories, gaps, note = TAKEN[case]
     _, result = answer(tmp_path, "t.csv", content, *options, code=0)
     found = json.loads(result.stdout)
-    assert (found["levels"], found["gaps"]) == (levels, gaps)
+    assert (found["levels"], found["gaps"]) == (categories, gaps)
     assert notes_of(result) == ([note] if note else [])
 
 

@@ -22,12 +22,12 @@ def conformal_pvalue(values: ArrayLike, weights: ArrayLike, x: float) -> float:
 
 
 def nearest_distance(
-    column: ArrayLike, units: ArrayLike, x: float, unit: Hashable, deviation: float
+    column: ArrayLike, group_ids: ArrayLike, x: float, unit: Hashable, deviation: float
 ) -> float:
     """How far x lies from the nearest value of another unit, in deviations; 0 if there is none, or no x."""
     apart = [
         abs(v - x) / deviation
-        for v, of_row in zip(floats(column), list(units), strict=True)
+        for v, of_row in zip(floats(column), list(group_ids), strict=True)
         if of_row != unit and not math.isnan(v)
     ]
     return 0.0 if math.isnan(x) or not apart else min(apart)
@@ -36,8 +36,8 @@ def nearest_distance(
 class _TableWithout:
     """Columns and weights of the rows of a table that are not of a unit, with medians."""
 
-    def __init__(self, X: ArrayLike, units: ArrayLike, weights: ArrayLike, unit: Hashable) -> None:
-        left = [i for i, of_row in enumerate(list(units)) if of_row != unit]
+    def __init__(self, X: ArrayLike, group_ids: ArrayLike, weights: ArrayLike, unit: Hashable) -> None:
+        left = [i for i, of_row in enumerate(list(group_ids)) if of_row != unit]
         self.columns = [floats(column) for column in np.asarray(X, dtype=float)[left].T]
         self.weights = [floats(weights)[i] for i in left]
         self.medians = [
@@ -52,14 +52,14 @@ class _TableWithout:
         return sum(v >= x if z > 0.0 else v <= x for v in self.columns[j]), -abs(z)
 
 
-def outlying_bound(X: ArrayLike, units: ArrayLike, weights: ArrayLike) -> tuple[float, float]:
+def outlying_bound(X: ArrayLike, group_ids: ArrayLike, weights: ArrayLike) -> tuple[float, float]:
     """The strangest cell of the last row that is among the most outlying, each compared without its unit.
 
     As many rows may be that with one more they are a hundredth, and at least one.
     """
     X, cells = np.asarray(X, dtype=float), []
-    for i, unit in enumerate(units):
-        others = _TableWithout(X, units, weights, unit)
+    for i, unit in enumerate(group_ids):
+        others = _TableWithout(X, group_ids, weights, unit)
         for j, x in enumerate(floats(X[i])):
             z = others.deviation_from_median(j, x)
             if abs(z) > 7.0:
@@ -76,7 +76,7 @@ def outlying_bound(X: ArrayLike, units: ArrayLike, weights: ArrayLike) -> tuple[
 
 def extremes(
     X: ArrayLike,
-    units: ArrayLike,
+    group_ids: ArrayLike,
     x: ArrayLike,
     unit: Hashable,
     weights: ArrayLike,
@@ -86,8 +86,8 @@ def extremes(
 
     A row of a unit is compared with rows of other units alone. `bound` is `outlying_bound`, if it is known.
     """
-    others, found = _TableWithout(X, units, weights, unit), []
-    bound = outlying_bound(X, units, weights) if bound is None else bound
+    others, found = _TableWithout(X, group_ids, weights, unit), []
+    bound = outlying_bound(X, group_ids, weights) if bound is None else bound
     for j, x_j in enumerate(floats(x)):
         z = others.deviation_from_median(j, x_j)
         counts = abs(z) > 7.0 and others.strangeness(j, x_j, z) <= bound
@@ -140,20 +140,26 @@ def deviation_with(column: ArrayLike, weights: ArrayLike, x: float) -> float:
 
 
 def remoteness(
-    X: ArrayLike, codes: ArrayLike, units: ArrayLike, y: int, x: ArrayLike, unit: Hashable, weights: ArrayLike
+    X: ArrayLike,
+    codes: ArrayLike,
+    group_ids: ArrayLike,
+    y: int,
+    x: ArrayLike,
+    unit: Hashable,
+    weights: ArrayLike,
 ) -> float:
     """Four times the sum of squares of how far values lie beyond three deviations from those of class y.
 
     A class without values in a column is judged by those of all rows. A row of a unit is compared with rows
     of other units alone, of which the deviations are as well.
     """
-    X, units, total = np.asarray(X, dtype=float), np.asarray(units), 0.0
-    others = _TableWithout(X, units, weights, unit)
+    X, group_ids, total = np.asarray(X, dtype=float), np.asarray(group_ids), 0.0
+    others = _TableWithout(X, group_ids, weights, unit)
     for j, x_j in enumerate(floats(x)):
         rows = (np.asarray(codes) == y) & ~np.isnan(X[:, j])
         rows = rows if rows.any() else np.ones(len(X), dtype=bool)
         deviation = deviation_with(others.columns[j], others.weights, x_j)
-        apart = nearest_distance(X[rows, j], units[rows], x_j, unit, deviation)
+        apart = nearest_distance(X[rows, j], group_ids[rows], x_j, unit, deviation)
         total += 4.0 * max(0.0, apart - 3.0) ** 2
     return total
 
@@ -161,25 +167,30 @@ def remoteness(
 def outlyingness(
     X: ArrayLike,
     codes: ArrayLike,
-    units: ArrayLike,
+    group_ids: ArrayLike,
     x: ArrayLike,
     unit: Hashable,
     weights: ArrayLike,
     bound: tuple[float, float] | None = None,
 ) -> list[float]:
     """What values far out take from the scores of a row in each class."""
-    extreme = extreme_term(max(extremes(X, units, x, unit, weights, bound)))
+    extreme = extreme_term(max(extremes(X, group_ids, x, unit, weights, bound)))
     return [
-        extreme + remoteness(X, codes, units, y, x, unit, weights) for y in range(max(np.asarray(codes)) + 1)
+        extreme + remoteness(X, codes, group_ids, y, x, unit, weights)
+        for y in range(max(np.asarray(codes)) + 1)
     ]
 
 
-def told_apart(likeness: ArrayLike, codes: ArrayLike, weights: ArrayLike) -> float:
+def told_apart(unscaled_score: ArrayLike, codes: ArrayLike, weights: ArrayLike) -> float:
     """Share of pairs of a row of a class and one of others that its other classes rank, mean over classes."""
-    codes, m, likeness = list(codes), floats(weights), [floats(row) for row in np.asarray(likeness)]
-    scores_of = typical_scores(likeness, codes, m)
-    n_classes, found = len(likeness[0]), []
-    scores = [scores_of(row, [0.0] * n_classes) for row in likeness]
+    codes, m, unscaled_score = (
+        list(codes),
+        floats(weights),
+        [floats(row) for row in np.asarray(unscaled_score)],
+    )
+    scores_of = typical_scores(unscaled_score, codes, m)
+    n_classes, found = len(unscaled_score[0]), []
+    scores = [scores_of(row, [0.0] * n_classes) for row in unscaled_score]
     for y in range(n_classes):
         # Nine digits: what differs by rounding is equal.
         best = [float(f"{max(u for k, u in enumerate(row) if k != y):.8e}") for row in scores]
@@ -234,7 +245,7 @@ def typical_scores(
 def judge(
     X: ArrayLike,
     codes: ArrayLike,
-    units: ArrayLike,
+    group_ids: ArrayLike,
     weights: ArrayLike,
     samples: ArrayLike,
     log_density: Callable[[list[float], int, Hashable], float],
@@ -247,18 +258,21 @@ def judge(
     """
     X = np.asarray(X, dtype=float)
     m = [
-        w if any(c == y and u != unit for c, u in zip(codes, units, strict=True)) else 0.0
-        for w, y, unit in zip(floats(weights), codes, units, strict=True)
+        w if any(c == y and u != unit for c, u in zip(codes, group_ids, strict=True)) else 0.0
+        for w, y, unit in zip(floats(weights), codes, group_ids, strict=True)
     ]
     left_out = [
-        [log_density(floats(x), y, unit) for y in range(n_classes)] for x, unit in zip(X, units, strict=True)
+        [log_density(floats(x), y, unit) for y in range(n_classes)]
+        for x, unit in zip(X, group_ids, strict=True)
     ]
-    scores_of, bound = typical_scores(left_out, codes, m), outlying_bound(X, units, weights)
+    scores_of, bound = typical_scores(left_out, codes, m), outlying_bound(X, group_ids, weights)
 
     def terms(x: ArrayLike, unit: Hashable) -> list[float]:
-        return outlyingness(X, codes, units, x, unit, weights, bound)
+        return outlyingness(X, codes, group_ids, x, unit, weights, bound)
 
-    of_rows = [scores_of(log_p, terms(x, unit)) for log_p, x, unit in zip(left_out, X, units, strict=True)]
+    of_rows = [
+        scores_of(log_p, terms(x, unit)) for log_p, x, unit in zip(left_out, X, group_ids, strict=True)
+    ]
     typicality, novelty = [], []
     for x in np.asarray(samples, dtype=float):
         scores = scores_of([log_density(floats(x), y, None) for y in range(n_classes)], terms(x, None))

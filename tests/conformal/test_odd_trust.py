@@ -99,7 +99,7 @@ def check_answers(model, samples):
     explained = model.explain(samples)
     assert_array_equal(explained.novel, found.is_novel)
     assert np.isfinite(explained.evidence).all()
-    assert not np.isnan(explained.unlikeness).any()
+    assert not np.isnan(explained.novelty_parts).any()
     assert str(explained)
     return found.is_novel
 

@@ -104,7 +104,7 @@ def test_typicality_and_novelty_against_loops(case, bandwidth):
 
     def log_density(x, a, unit):
         of_class = data.codes == a
-        left = of_class & (data.units != unit)
+        left = of_class & (data.group_ids != unit)
         if not left.any():
             return -np.inf
         h0 = float(model.initial_bandwidth_[a])
@@ -116,7 +116,7 @@ def test_typicality_and_novelty_against_loops(case, bandwidth):
     shift = np.array([3.0, 0.0, 0.0])
     samples = np.vstack([X[:4] + rng.integers(-32, 32, (4, 3)) / 64.0, X[4:6] + shift, X[:1] * 50.0])
     expected = conformal_oracle.judge(
-        data.X, data.codes, data.units, m, samples, log_density, data.labels.size
+        data.X, data.codes, data.group_ids, m, samples, log_density, data.labels.size
     )
     found = model.assess(samples)
     assert_allclose(found.typicality, expected[0], rtol=1e-12)
@@ -133,11 +133,11 @@ def test_members_leave_rows_out_as_loops_do(grouped):
     model = CorralClassifier(random_state=0).fit(X, y, groups=groups).model_
     data, points = model.data, np.array([0, 7, 20, 29])
     for member in model.pool.members:
-        found = member.log_densities_without(data, data.X[points], data.units[points])
+        found = member.log_densities_without(data, data.X[points], data.group_ids[points])
         scaled = member.scale.transform(data.X)
         for a, mixture in enumerate(member.classes):
             for k, i in enumerate(points):
-                left = data.units[data.codes == a] != data.units[i]
+                left = data.group_ids[data.codes == a] != data.group_ids[i]
                 expected = pool_oracle.mixture_log_density(mixture, scaled[i], left)
                 assert_allclose(found[k, a], expected, rtol=1e-9)
 
@@ -162,12 +162,12 @@ def test_pool_compares_with_rows_left_out_of_their_folds():
         shares.append(np.exp(conformal_oracle.told_apart(of_member, codes, np.ones(codes.size)) / 0.05))
     correlated = np.array([member.sees_correlations for member in members])
     shares = with_least_share(np.array(shares) / np.sum(shares), correlated, 0.3)
-    likeness = np.tensordot(shares / spreads, kept.log_density[~model.pool.refined], 1)
-    assert_allclose(left_out.likeness, likeness, rtol=1e-9)
+    unscaled_score = np.tensordot(shares / spreads, kept.log_density[~model.pool.refined], 1)
+    assert_allclose(left_out.unscaled_score, unscaled_score, rtol=1e-9)
     found = model.estimates(data.X[:7], Computation())
     assert_array_equal(found.log_density, model.log_densities(data.X[:7], Computation()))
     members = [member.log_densities(data.X[:7], Computation()) for member in model.pool.members]
-    assert_allclose(found.likeness, np.tensordot(model.likeness_weights, members, 1), rtol=1e-12)
+    assert_allclose(found.unscaled_score, np.tensordot(model.score_weights, members, 1), rtol=1e-12)
 
 
 def test_shares_of_members_against_loops():
@@ -220,7 +220,7 @@ def test_sets_against_loops(iris):
     data = model.model_.data
 
     def log_posterior(x, unit):
-        left = data.units != unit
+        left = data.group_ids != unit
         log_p = [
             paper_oracle.kernel_log_density(
                 data.X[left & (data.codes == a)], x, [model.initial_bandwidth_[a]] * 4
@@ -229,7 +229,7 @@ def test_sets_against_loops(iris):
         ]
         return np.log(paper_oracle.posterior(log_p, model.class_prior_))
 
-    rows = zip(data.X, data.units, data.codes, strict=True)
+    rows = zip(data.X, data.group_ids, data.codes, strict=True)
     own = np.array([log_posterior(x, unit)[a] for x, unit, a in rows])
     for coverage in (0.8, 0.95):
         sets = model.predict_set(X_new[30:50], coverage)
@@ -326,7 +326,7 @@ def test_values_other_than_a_constant_are_far_as_loops_have_it(constant):
     unit = abs(constant) or 1.0
     other = constant + unit * np.array([0.0, 1e-13, 1e-7, 1e-5, -0.1, 1.0, 1e3, np.nan])
     samples = np.column_stack([np.zeros(8), other])
-    rows = data.X, data.codes, data.units
+    rows = data.X, data.codes, data.group_ids
     expected = [conformal_oracle.outlyingness(*rows, x, None, np.ones(90)) for x in samples]
     assert_allclose(columns.outlyingness(samples), expected, rtol=1e-9)
     assert np.sum(np.array(expected) > 0.0) == 2 * (5 if constant == 0.0 else 4)
@@ -371,18 +371,20 @@ def test_the_strangest_values_against_loops(n, grouped):
     groups = np.arange(n) // 2 if grouped else None
     data = LabelledRows.sort(TrainingRows(X[:, [3, 1, 0, 2, 4]], rng.integers(0, 2, n), None, None, groups))
     columns, ones = Columns.learn(data), np.ones(n)
-    bound = conformal_oracle.outlying_bound(data.X, data.units, ones)
+    bound = conformal_oracle.outlying_bound(data.X, data.group_ids, ones)
     far = np.argsort(-np.nan_to_num(np.abs(data.X)).max(axis=1))[:12]
     samples = np.vstack([8.0 * data.X[12:20], np.nan_to_num(data.X[:8]) + 50.0 * np.eye(8, 5)])
     samples[:, 4] = np.nan
 
     for found, of_units in (
-        (columns.outlyingness(data.X[far], far), [(data.X[i], data.units[i]) for i in far]),
+        (columns.outlyingness(data.X[far], far), [(data.X[i], data.group_ids[i]) for i in far]),
         (columns.outlyingness(samples), [(x, None) for x in samples]),
     ):
-        extremes = [conformal_oracle.extremes(data.X, data.units, *each, ones, bound) for each in of_units]
+        extremes = [
+            conformal_oracle.extremes(data.X, data.group_ids, *each, ones, bound) for each in of_units
+        ]
         assert 0.0 < np.mean([conformal_oracle.extreme_term(max(apart)) for apart in extremes]) < 64.0
-        rows = data.X, data.codes, data.units
+        rows = data.X, data.codes, data.group_ids
         expected = [conformal_oracle.outlyingness(*rows, *each, ones, bound) for each in of_units]
         assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
@@ -515,18 +517,19 @@ def test_levels_and_coverages_are_checked(iris, models):
 
 def test_distances_from_values_of_other_units_against_loops():
     rng = np.random.default_rng(0)
-    values, units = np.round(30.0 * rng.normal(size=25)), rng.integers(0, 8, 25)
+    values, group_ids = np.round(30.0 * rng.normal(size=25)), rng.integers(0, 8, 25)
     values[rng.random(25) < 0.2] = np.nan
     x, of_units = np.round(40.0 * rng.normal(size=60)), rng.integers(0, 9, 60)
-    column = ColumnValues.sort(values, units)
+    column = ColumnValues.sort(values, group_ids)
     expected = [
-        conformal_oracle.nearest_distance(values, units, *pair, 1.0) for pair in zip(x, of_units, strict=True)
+        conformal_oracle.nearest_distance(values, group_ids, *pair, 1.0)
+        for pair in zip(x, of_units, strict=True)
     ]
     assert_array_equal(column.distances(x, of_units), expected)
-    expected = [conformal_oracle.nearest_distance(values, units, number, None, 1.0) for number in x]
+    expected = [conformal_oracle.nearest_distance(values, group_ids, number, None, 1.0) for number in x]
     assert_array_equal(column.distances(x), expected)
-    alone = ColumnValues.sort(values[:1] * 0.0, units[:1])
-    assert_array_equal(alone.distances(x, np.full(60, units[0])), 0.0)
+    alone = ColumnValues.sort(values[:1] * 0.0, group_ids[:1])
+    assert_array_equal(alone.distances(x, np.full(60, group_ids[0])), 0.0)
 
 
 def test_remoteness_begins_at_three_deviations_from_the_class():
@@ -718,7 +721,7 @@ def test_changes_by_missing_values_are_found_again():
     assert_allclose(found, changes, atol=0.05)
     missing = np.array([[True, True, False, False, False, True], [True] * 6])
     expected = expected_changes(missing, used, np.array([found, 2.0 * found]))
-    assert_allclose(expected.likeness, [[3.0, 1.0], [6.0, 4.0]], atol=0.1)
-    assert_array_equal(expected.odds, 2.0 * expected.likeness)
+    assert_allclose(expected.unscaled_score, [[3.0, 1.0], [6.0, 4.0]], atol=0.1)
+    assert_array_equal(expected.odds, 2.0 * expected.unscaled_score)
     assert_allclose(expected.present, [0.6, 0.2])
     assert_array_equal(expected.has_none, [False, True])

@@ -170,7 +170,7 @@ def test_levels_gaps_weights_and_groups_of_many_rows(known, tmp_path):
         others = dd.from_pandas(columns, npartitions=table.npartitions, sort=False)
         models.append(DaskCorralClassifier(**FEW).fit(table, others["y"], others["w"], others["g"]))
     first, second = models
-    assert [len(levels or ()) for levels in first.encoding_.levels] == [0, 0, 3, 2, 3]
+    assert [len(categories or ()) for categories in first.encoding_.categories] == [0, 0, 3, 2, 3]
     assert_allclose(first.predict_proba(frame), second.predict_proba(frame), rtol=0, atol=1e-10)
     lazy = first.predict_proba(tables[1])
     assert_allclose(lazy.compute(scheduler="sync"), first.predict_proba(frame), rtol=0, atol=1e-10)
@@ -189,7 +189,7 @@ def test_numbers_that_are_levels():
     codes = np.searchsorted([1, 4, 5], Y)
     table = np.column_stack([X[:, 0], codes])
     found = DaskCorralClassifier(**FEW, categorical_features=[1]).fit(*chunked(((60, 60), (2,)), table))
-    assert found.encoding_.levels[1] == [0.0, 1.0, 2.0]
+    assert found.encoding_.categories[1] == [0.0, 1.0, 2.0]
     assert (found.predict(table) == Y).all()
 
 
@@ -235,7 +235,7 @@ def test_refuses_parameters(change, complaint):
     ids=["dates", "infinite", "ids"],
 )
 def test_refuses_columns_by_name(column, complaint, monkeypatch):
-    monkeypatch.setattr("corral.dask.levels._MOST_LEVELS", 100)
+    monkeypatch.setattr("corral.dask.categories._MOST_CATEGORIES", 100)
     frame = dd.from_pandas(pd.DataFrame(X, columns=NAMES).assign(more=column), npartitions=2)
     with pytest.raises(ValueError, match=f"Column 'more' {complaint}"):
         DaskCorralClassifier(**FEW).fit(frame, dd.from_pandas(pd.Series(Y), 2))
@@ -260,4 +260,4 @@ def test_text_of_dates_is_told_to_be_categories():
     frame = dd.from_pandas(pd.DataFrame(X, columns=NAMES).assign(more=days), npartitions=2)
     with pytest.warns(ColumnKindWarning, match="Column 'more' holds dates as text"):
         model = DaskCorralClassifier(**FEW).fit(frame, dd.from_pandas(pd.Series(Y), 2))
-    assert model.encoding_.levels[-1] == sorted(set(days))
+    assert model.encoding_.categories[-1] == sorted(set(days))

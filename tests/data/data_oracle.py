@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 
-def number_copies(X: ArrayLike, y: ArrayLike | None = None) -> list[int] | None:
+def number_duplicates(X: ArrayLike, y: ArrayLike | None = None) -> list[int] | None:
     """Numbers of the rows, in the order of their first appearance, that copies share; None without copies."""
     rows = [tuple(row) for row in np.asarray(X, dtype=float).tolist()]
     labels = [0] * len(rows) if y is None else np.asarray(y).tolist()
@@ -102,14 +102,14 @@ def _combination(columns: list[list[Fraction]], x: list[Fraction]) -> list[Fract
     return [line[-1] for line in lines[: len(columns)]]
 
 
-def merge_copies(
+def merge_duplicates(
     X: ArrayLike, y: ArrayLike, weights: ArrayLike | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[int]]:
     """Rows, labels, weights and numbers after copies of a class have become one row with their weights."""
     X, y = np.asarray(X, dtype=float), np.asarray(y)
     w = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
     X, y, w = X[w > 0], y[w > 0], w[w > 0]
-    numbers = number_copies(X, y)
+    numbers = number_duplicates(X, y)
     if numbers is None:
         return X, y, w, list(range(len(X)))
     merged: dict[tuple, list[float]] = {}
@@ -121,16 +121,16 @@ def merge_copies(
     return X[kept], y[kept], np.array([math.fsum(parts) for parts in merged.values()]), [n for n, _ in first]
 
 
-def joined_groups(copies: list[int], groups: list[int]) -> dict[int, int]:
+def joined_groups(duplicates: list[int], groups: list[int]) -> dict[int, int]:
     """The least group that each is joined with: by rows of which the smaller has more than half in common.
 
     Of a row that more than three groups hold, each is compared with the next in size only.
     """
     rows: dict[int, set[int]] = {}
-    for copy, group in zip(copies, groups, strict=True):
+    for copy, group in zip(duplicates, groups, strict=True):
         rows.setdefault(group, set()).add(copy)
     shared: Counter[tuple[int, int]] = Counter()
-    for copy in set(copies):
+    for copy in set(duplicates):
         holders = sorted((group for group in rows if copy in rows[group]), key=lambda g: (len(rows[g]), g))
         pairs = itertools.combinations(holders, 2) if len(holders) <= 3 else itertools.pairwise(holders)
         shared.update(pairs)

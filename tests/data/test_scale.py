@@ -49,8 +49,10 @@ def transform(x, kind, queries=None, weights=None):
 def plain(X, kind, weights, queries):
     """The scaled queries by the formulas of the documentation."""
     if kind != "score":
-        return estimators_oracle.units(X, kind, weights)(queries)
-    scores, scaled = (norm.ppf(estimators_oracle.units(X, "rank", weights)(rows)) for rows in (X, queries))
+        return estimators_oracle.group_ids(X, kind, weights)(queries)
+    scores, scaled = (
+        norm.ppf(estimators_oracle.group_ids(X, "rank", weights)(rows)) for rows in (X, queries)
+    )
     return scaled - np.average(scores, axis=0, weights=weights)
 
 
@@ -106,9 +108,9 @@ def test_a_constant_column_keeps_its_units(kind, value):
 def test_weights_equal_copies(kind, x, seed, factor):
     weights = np.random.default_rng(seed).integers(1, 4, size=len(x))
     queries = np.linspace(-6, 6, 25)
-    copies = transform(np.repeat(x, weights), kind, queries)
+    duplicates = transform(np.repeat(x, weights), kind, queries)
     # Only shares matter to a scale, so a common factor of all weights does not.
-    assert_allclose(transform(x, kind, queries, weights * factor), copies, rtol=1e-9, atol=1e-9)
+    assert_allclose(transform(x, kind, queries, weights * factor), duplicates, rtol=1e-9, atol=1e-9)
 
 
 # Whatever is finite

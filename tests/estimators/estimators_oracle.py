@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from data.data_oracle import midrank
 
 
-def units(
+def group_ids(
     X: np.ndarray, scale: str | None, weights: ArrayLike | None = None
 ) -> Callable[[np.ndarray], np.ndarray]:
     """The scale of pooled rows, by the formulas of the documentation; a function of queries."""

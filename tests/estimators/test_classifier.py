@@ -46,8 +46,8 @@ FITTED = [
 
 def by_class(X, y, scale, weights=None):
     """Scaled rows and weights of each class, as the oracles take them; copies are one row."""
-    to_units = estimators_oracle.units(X, scale, weights)
-    X, y, merged, _ = data_oracle.merge_copies(X, y, weights)
+    to_units = estimators_oracle.group_ids(X, scale, weights)
+    X, y, merged, _ = data_oracle.merge_duplicates(X, y, weights)
     alike = weights is None and np.ptp(merged) == 0.0
     return {
         label: (to_units(X[y == label]),) + (() if alike else (merged[y == label],)) for label in np.unique(y)
@@ -104,7 +104,7 @@ def groups():
 def test_agrees_with_the_plain_loops(scale, update, problem, weighted, seed):
     X, y, queries = problem
     weights = np.random.default_rng(seed).choice([0.25, 1.0, 2.0, 5.5], y.size) if weighted else None
-    classes, to_units = by_class(X, y, scale, weights), estimators_oracle.units(X, scale, weights)
+    classes, to_units = by_class(X, y, scale, weights), estimators_oracle.group_ids(X, scale, weights)
     w = np.ones(y.size) if weights is None else weights
     priors = {label: w[y == label].sum() / w.sum() for label in classes}
     model = RodeoClassifier(scale=scale, update=update, priors="empirical", cutpoint=-0.5)
@@ -237,16 +237,16 @@ def test_impossible_priors(priors):
 def test_weights_equal_copies_and_zero_equals_removal(scale, update, problem, seed):
     X, y, queries = problem
     weights = np.random.default_rng(seed).integers(0, 4, y.size)
-    copies = np.repeat(np.arange(y.size), weights)
-    assume(np.unique(y[copies]).size > 1)
+    duplicates = np.repeat(np.arange(y.size), weights)
+    assume(np.unique(y[duplicates]).size > 1)
     # In a table so small it cannot always be told that rows are copies.
-    found, kept = data_oracle.number_copies(X[copies], y[copies]), X[weights > 0]
-    again = data_oracle.number_copies(kept, y[weights > 0])
+    found, kept = data_oracle.number_duplicates(X[duplicates], y[duplicates]), X[weights > 0]
+    again = data_oracle.number_duplicates(kept, y[weights > 0])
     is_unique = len(np.unique(kept, axis=0)) == len(kept)
     assume(weights.max() <= 1 if found is None else again is not None or is_unique)
     parameters = {"scale": scale, "update": update, "priors": "empirical"}
     weighted = RodeoClassifier(**parameters).fit(X, y, sample_weight=weights)
-    copied = RodeoClassifier(**parameters).fit(X[copies], y[copies])
+    copied = RodeoClassifier(**parameters).fit(X[duplicates], y[duplicates])
     for name in ("classes_", "class_count_", "class_prior_", "initial_bandwidth_"):
         assert_array_equal(getattr(weighted, name), getattr(copied, name))
     assert_like_model(weighted, copied, (queries, queries))

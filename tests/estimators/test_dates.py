@@ -94,7 +94,7 @@ def test_a_column_named_as_categorical_stays_one_variable(rows):
             table = X.assign(when=column)
             fitted = CorralClassifier(random_state=0, categorical_features=["when"]).fit(table, y)
             assert fitted.describe().feature_names == ["a", "when"]
-            assert len(fitted.encoding_.levels[1]) == 7
+            assert len(fitted.encoding_.categories[1]) == 7
             fitted.predict(table)
 
 
@@ -198,9 +198,9 @@ def test_a_report_of_folds_that_lack_a_variable(rows):
     hours = DAYS.dt.normalize().where(np.arange(60) != 7, DAYS)  # only row 7 has an hour
     X = X.assign(when=hours)
     held_out = HeldOut.of_folds(CorralClassifier(random_state=0), X, y, cv=3)
-    sizes = {len(part.estimator.encoding_.levels) for part in held_out.parts}
+    sizes = {len(part.estimator.encoding_.categories) for part in held_out.parts}
     assert sizes == {4, 5}
-    smaller = next(p.estimator for p in held_out.parts if len(p.estimator.encoding_.levels) == 4)
+    smaller = next(p.estimator for p in held_out.parts if len(p.estimator.encoding_.categories) == 4)
     explanation = smaller.explain(X)
     aligned = explanation.aligned(NAMES)
     assert aligned.evidence.shape == (60, 5)

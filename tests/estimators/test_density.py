@@ -26,7 +26,7 @@ UPDATES = ["simultaneous", "sequential"]
 
 def referee(X, queries, *, scale, update, weights=None, beta=0.9, c0=1.0, min_bandwidth=None):
     """Log densities in the units of X and bandwidths, by plain loops."""
-    X, _, weights, _ = data_oracle.merge_copies(X, np.zeros(len(X)), weights)
+    X, _, weights, _ = data_oracle.merge_duplicates(X, np.zeros(len(X)), weights)
     center, width = estimators_oracle.center_and_width(X, scale, weights)
     n = paper_oracle.effective_number(X, weights)
     h0 = paper_oracle.initial_bandwidth(n, c0)
@@ -134,8 +134,8 @@ def integral(density, X, n_points, margin):
 )
 def test_integrates_to_about_one_with_local_bandwidths(shape, scale, d, low, high, update):
     rng = np.random.default_rng(1)
-    units = np.array([1, 10])[:d]
-    X = (rng.uniform(size=(300, d)) if shape == "uniform" else rng.normal(size=(300, d))) * units
+    group_ids = np.array([1, 10])[:d]
+    X = (rng.uniform(size=(300, d)) if shape == "uniform" else rng.normal(size=(300, d))) * group_ids
     density = RodeoDensity(scale=scale, update=update).fit(X)
     assert low < integral(density, X, 4001 if d == 1 else 121, margin=2) < high
 

@@ -76,7 +76,7 @@ def test_a_file_knows_which_columns_were_empty(rows, tmp_path):
     said = run(
         "predict", tmp_path / "m.corral", tmp_path / "new.csv", "--out", tmp_path / "labels.csv"
     ).stderr
-    assert "60 values are levels that no training row has" in said
+    assert "60 values are categories that no training row has" in said
 
 
 @pytest.mark.filterwarnings("ignore::corral.NearDuplicatesWarning", "ignore:no training row")

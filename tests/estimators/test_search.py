@@ -158,7 +158,7 @@ def test_copies_are_one_row_with_their_weight_and_zero_is_removal(data):
     weighted = clone(model).fit(X, y, sample_weight=weights)
     copied = clone(model).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
     assert_allclose(copied.predict_proba(X), weighted.predict_proba(X), rtol=1e-6, atol=1e-9)
-    assert copied.n_copies_ == weights.sum() - (weights > 0).sum()
+    assert copied.n_duplicates_ == weights.sum() - (weights > 0).sum()
     assert weighted.cv_accuracy_ == pytest.approx(copied.cv_accuracy_)
 
 

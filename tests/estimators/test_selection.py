@@ -185,7 +185,7 @@ def test_densities_over_the_variables_that_are_used(scale, weighted, bandwidth, 
     )
     fitted.fit(X, y, weights if weighted else None)
     queries = X[::9] * 1.01
-    to_units = estimators_oracle.units(X, scale, weights)
+    to_units = estimators_oracle.group_ids(X, scale, weights)
     scaled, x = to_units(X), to_units(queries)
     ranges = np.ptp(scaled, axis=0)
     log_density, h = np.empty((len(queries), 3)), np.empty((len(queries), 3, 4))

@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 from corral import RodeoClassifier
 from corral.evaluation.baselines import MixedNaiveBayes
 from corral.evaluation.held_out import held_out_predictions
-from corral.evaluation.splits import Units, split_rows
+from corral.evaluation.splits import RowGroups, split_rows
 
 
 def test_classifiers_learn_by_groups_where_they_can():
@@ -22,10 +22,12 @@ def test_classifiers_learn_by_groups_where_they_can():
     group = np.repeat(np.arange(10), 4)
     y = np.where(group % 2 > 0, "u", "v")
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
-    units = Units.of(X, y, group)
-    splits = split_rows(y, units, test_size=0.25, cv=None, seed=0)
+    row_groups = RowGroups.of(X, y, group)
+    splits = split_rows(y, row_groups, test_size=0.25, cv=None, seed=0)
     baseline = MixedNaiveBayes()
-    found = held_out_predictions({"own": Seen(), "other": baseline}, X, y, units, splits, lambda name: None)
+    found = held_out_predictions(
+        {"own": Seen(), "other": baseline}, X, y, row_groups, splits, lambda name: None
+    )
     [(train, test)] = splits
     assert_array_equal(seen[0], group[train])
     assert_array_equal(found["own"].truth, y[test])
@@ -37,7 +39,7 @@ def test_two_groups_of_a_class_must_be_left_to_fit():
     group = np.repeat(np.arange(4), 5)
     y = np.where(group % 2 > 0, "u", "v")
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["a", "b"])
-    units = Units.of(X, y, group)
-    splits = split_rows(y, units, test_size=0.5, cv=None, seed=0)
+    row_groups = RowGroups.of(X, y, group)
+    splits = split_rows(y, row_groups, test_size=0.5, cv=None, seed=0)
     with pytest.raises(ValueError, match="would leave one group of each class to fit"):
-        held_out_predictions({"own": RodeoClassifier()}, X, y, units, splits, lambda name: None)
+        held_out_predictions({"own": RodeoClassifier()}, X, y, row_groups, splits, lambda name: None)

@@ -69,10 +69,10 @@ def shapley(value: Callable[[frozenset[int]], float], players: list[int]) -> lis
     return [sums[j] / math.factorial(len(players)) for j in players]
 
 
-def unlikeness(
+def novelty_parts(
     X: ArrayLike,
     codes: ArrayLike,
-    units: ArrayLike,
+    group_ids: ArrayLike,
     weights: ArrayLike,
     y: int,
     x: ArrayLike,
@@ -98,7 +98,7 @@ def unlikeness(
             continue
         median = weighted_median([(of_row[j], m[i]) for i, of_row in of_rows.items() if j in of_row])
         alone = [x[k] if k == j else math.nan for k in range(len(x))]
-        found.append((median - of_x[j]) / spread + remoteness(X, codes, units, y, alone, None, m))
-    apart = extremes(X, units, x, None, m)
+        found.append((median - of_x[j]) / spread + remoteness(X, codes, group_ids, y, alone, None, m))
+    apart = extremes(X, group_ids, x, None, m)
     found[apart.index(max(apart))] += extreme_term(max(apart))
     return found

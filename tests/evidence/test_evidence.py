@@ -325,10 +325,10 @@ def test_odds_are_those_of_the_posterior():
     log_density = random.normal(size=(3, 4, 6)) * [[[1.0]], [[10.0]], [[1000.0]]]
     log_density[1, 0] = -np.inf
     prior, label, rival = np.array([0.2, 0.3, 0.5]), np.array([0, 1, 2, 0]), np.array([1, 2, 0, 2])
-    for lapse in (0.0, 0.01, 1.0):
-        out = log_odds(log_density, prior, lapse, label, rival)
+    for prior_mixing in (0.0, 0.01, 1.0):
+        out = log_odds(log_density, prior, prior_mixing, label, rival)
         for q, s in itertools.product(range(4), range(6)):
-            P = paper_oracle.posterior(log_density[:, q, s], prior, lapse=lapse)
+            P = paper_oracle.posterior(log_density[:, q, s], prior, prior_mixing=prior_mixing)
             if min(P[label[q]], P[rival[q]]) > 0.0:
                 assert_allclose(out[q, s], np.log(P[label[q]] / P[rival[q]]), rtol=1e-9, atol=1e-12)
 
@@ -409,9 +409,9 @@ def test_usual_shares_leave_rows_and_their_groups_out(crowd):
         h, data = model.bandwidths.initial, model.data
         expected = []
         for i, (x, a) in enumerate(zip(data.X, data.codes, strict=True)):
-            others = (data.codes == a) & (data.units != data.units[i])
+            others = (data.codes == a) & (data.group_ids != data.group_ids[i])
             shares = softmax(-0.5 * ((data.X[others] - x)[:, 0] / h[a]) ** 2)
-            by_unit = pd.Series(shares).groupby(data.units[others]).sum()
+            by_unit = pd.Series(shares).groupby(data.group_ids[others]).sum()
             expected.append(by_unit.max())
         assert_allclose(np.sort(usual), np.sort(expected), rtol=1e-7)
 

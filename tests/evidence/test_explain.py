@@ -294,7 +294,7 @@ def test_to_frame_has_a_line_per_sample_and_variable(seen):
     frame = seen.to_frame()
     assert frame.shape == (28, 11)
     heads = "sample label rival variable value bandwidth bandwidth_rival evidence evidence_error"
-    assert frame.columns.tolist() == [*heads.split(), "conditional", "unlikeness"]
+    assert frame.columns.tolist() == [*heads.split(), "conditional", "novelty_parts"]
     assert frame["variable"].tolist() == ["length", "width", "height", "weight"] * 7
     for (i, name), line in frame.set_index(["sample", "variable"]).iterrows():
         j = seen.feature_names.index(name)

@@ -386,8 +386,8 @@ MODEL, POOL = "state/model_", "state/model_/pool"
         (MODEL, {"!class": "PoolScores"}, "model_ is not a PoolModel"),
         (f"{MODEL}/data/labels", {"!texts": ["b", "a", "c"]}, "it holds '!texts', which is not understood"),
         (f"{MODEL}/training", None, "training is not a TrainingRows"),
-        (f"{MODEL}/n_copies", 1.5, "n_copies is not a whole number"),
-        (f"{MODEL}/n_copies", True, "n_copies is not a whole number"),
+        (f"{MODEL}/n_duplicates", 1.5, "n_duplicates is not a whole number"),
+        (f"{MODEL}/n_duplicates", True, "n_duplicates is not a whole number"),
         (f"{MODEL}/min_effect", 1, "min_effect is not a number"),
         (f"{MODEL}/min_effect", 0.5, "min_effect is not that of the model"),
         (f"{MODEL}/data/grouped", 1, "grouped is not true or false"),
@@ -398,7 +398,7 @@ MODEL, POOL = "state/model_", "state/model_/pool"
         (f"{POOL}/table", {}, "table has other columns than accuracy, bandwidth"),
         (f"{POOL}/table/share", lambda a: np.tile(a, (2, 1)), "share has the shape"),
         (f"{POOL}/table/share", lambda a: a + 1.0, "share holds a number"),
-        (f"{POOL}/lapse", {"!float": "nan"}, "lapse is not a number between"),
+        (f"{POOL}/prior_mixing", {"!float": "nan"}, "prior_mixing is not a number between"),
         (f"{POOL}/members/0/scale/knots", {"!tuple": [None]}, "knots are not those of 3 columns"),
         ("params/n_jobs", 10**9, "params has no 'n_jobs'"),
         ("params/colour", 1, "params has no 'colour'"),
@@ -429,8 +429,8 @@ def test_a_field_is_missing(file, path):
     header, arrays = take_apart(file)
     params = {name: value for name, value in header["params"].items() if name != "max_rows"}
     assert_refused(path, header | {"params": params}, arrays, "is damaged: params lacks 'max_rows'")
-    del header["state"]["model_"]["pool"]["lapse"]
-    assert_refused(path, header, arrays, "is damaged: pool lacks 'lapse'")
+    del header["state"]["model_"]["pool"]["prior_mixing"]
+    assert_refused(path, header, arrays, "is damaged: pool lacks 'prior_mixing'")
     header["state"] = {}
     assert_refused(path, header, arrays, "is damaged: it has no 'model_'")
 
@@ -494,12 +494,12 @@ def test_levels_are_as_many_as_the_encoding_lists(name, mixed, path):
     X, y = mixed
     save_model(SIZED[name].fit(X, *(() if name == "density" else (y,))), path)
     header, arrays = take_apart(path)
-    (levels,) = (key for key in arrays if key.endswith("levels"))
-    assert arrays[levels].tolist() == [0, 3]
+    (categories,) = (key for key in arrays if key.endswith("categories"))
+    assert arrays[categories].tolist() == [0, 3]
     for n in (4, 10**12):
         said = r"levels are not as many as the encoding has|have other levels"
-        assert_refused(path, header, arrays | {levels: np.array([0, n])}, said)
-    header["state"]["encoding_"]["levels"][1] = None
+        assert_refused(path, header, arrays | {categories: np.array([0, n])}, said)
+    header["state"]["encoding_"]["categories"][1] = None
     assert_refused(path, header, arrays, "levels are not as many as the encoding has")
 
 
@@ -516,11 +516,11 @@ def test_numbers_of_categories_are_kept_as_they_are(where, change, said, mixed, 
     assert_forged(path, path, {where: change}, f"is damaged: {said}")
 
 
-@pytest.mark.parametrize("levels", [["red", "red", "blue"], [None, "red", "blue"], "red"])
-def test_forged_levels(levels, mixed, path):
+@pytest.mark.parametrize("categories", [["red", "red", "blue"], [None, "red", "blue"], "red"])
+def test_forged_levels(categories, mixed, path):
     save_model(MarkerSelector().fit(*mixed), path)
-    said = "levels are not different texts or numbers|levels is not a list"
-    assert_forged(path, path, {"state/encoding_/levels/1": levels}, said)
+    said = "levels are not different texts or numbers|categories is not a list"
+    assert_forged(path, path, {"state/encoding_/categories/1": categories}, said)
 
 
 def test_texts_that_would_fill_the_memory_are_refused(data, path, tmp_path):

@@ -231,4 +231,4 @@ def test_a_complete_table_of_numbers_takes_five_loops(monkeypatch: pytest.Monkey
     model = CorralClassifier(random_state=0).fit(X[::3], y[::3])
     model.predict_proba(X[:5])
     model.explain(X[:5])
-    assert called == {"pulled_log_means", "kernel_weights", "pool_loss", "walk_squares", "walk_products"}
+    assert called == {"shrunken_log_means", "kernel_weights", "pool_loss", "walk_squares", "walk_products"}

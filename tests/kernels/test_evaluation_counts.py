@@ -23,7 +23,7 @@ from corral.datasets import make_shifted_groups
 # Compiled loops that evaluate densities, and which of their arguments has one number for each of them.
 OF_ALL_VARIABLES = {
     "kernel_sums": -1,
-    "pulled_log_means": -1,
+    "shrunken_log_means": -1,
     "kernel_weights": -1,
     "log_means": -1,
     "descend": -3,

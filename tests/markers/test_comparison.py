@@ -22,10 +22,10 @@ def compared(
     X: np.ndarray,
     y: np.ndarray,
     weights: np.ndarray | None = None,
-    levels: np.ndarray | None = None,
+    n_categories: np.ndarray | None = None,
     groups: np.ndarray | None = None,
 ) -> tuple[Contrast, Comparison]:
-    training = TrainingRows(X, y, weights, levels, groups)
+    training = TrainingRows(X, y, weights, n_categories, groups)
     data = LabelledRows.sort(training)
     contrast = learn_contrast(data, 0.15)
     return contrast, learn_comparison(training, data.labels, contrast)
@@ -62,15 +62,15 @@ def inside(result: Comparison, x: np.ndarray, a: int, j: int) -> np.ndarray:
 
 @pytest.mark.parametrize("grouped", [False, True])
 def test_numbers_are_those_of_pandas(grouped: bool) -> None:
-    X, y, levels = table()
+    X, y, n_categories = table()
     groups = np.arange(len(y)) // 7 if grouped else None
-    contrast, result = compared(X, y, levels=levels, groups=groups)
+    contrast, result = compared(X, y, n_categories=n_categories, groups=groups)
     n_shares = 0
     for a in range(4):
         for j in range(5):
             for i, rows in enumerate(samples(contrast, y, a, j)):
                 x = pd.Series(X[rows, j]).dropna()
-                if levels[j]:
+                if n_categories[j]:
                     assert result.middles[i, a, j] == x.mode()[0]
                 else:
                     lower, median, upper = x.quantile(QUANTILES)
@@ -129,9 +129,9 @@ def test_effects_are_areas_under_roc_curves(seed: int) -> None:
 
 
 def test_weights_count_rows_as_often() -> None:
-    X, y, levels = table()
+    X, y, n_categories = table()
     weights = np.random.default_rng(0).integers(0, 4, len(y)).astype(float)
-    weighted = compared(X, y, 0.25 * weights, levels=levels)[1]
+    weighted = compared(X, y, 0.25 * weights, n_categories=n_categories)[1]
     repeated = np.repeat(np.arange(len(y)), weights.astype(int))
     X, y = X[repeated], y[repeated]
     assert_allclose(weighted.missing, [np.isnan(X[y == a]).mean(axis=0) for a in range(4)])
@@ -143,8 +143,8 @@ def test_weights_count_rows_as_often() -> None:
                 assert_allclose([weighted.quartiles[0, i, a, j], weighted.middles[i, a, j]], expected[:2])
                 if weighted.direction[a, j].endswith("often"):
                     assert_allclose(weighted.shares[i, a, j], inside(weighted, x, a, j).mean())
-    equal = compared(X, y, np.full(len(y), 0.3), levels=levels)[1]
-    assert_array_equal(equal.middles, compared(X, y, levels=levels)[1].middles)
+    equal = compared(X, y, np.full(len(y), 0.3), n_categories=n_categories)[1]
+    assert_array_equal(equal.middles, compared(X, y, n_categories=n_categories)[1].middles)
 
 
 def test_two_modes_are_a_range_that_no_other_beats() -> None:
@@ -187,7 +187,7 @@ def test_categories_that_are_equally_frequent_are_counted_together() -> None:
     x = np.concatenate([np.repeat(np.arange(10), 12), [10, 10], np.tile(np.arange(11, 17), 100)]).astype(
         float
     )
-    contrast, result = compared(x[:, np.newaxis], y, levels=np.array([17]))
+    contrast, result = compared(x[:, np.newaxis], y, n_categories=np.array([17]))
     assert contrast.markers[0, 0]
     assert (result.n_alike[0, 0], result.bounds[0, 0, 0], result.direction[0, 0]) == (10, 0.0, "more often")
     assert_allclose(result.shares[:, 0, 0], [120 / 122, 0.0, 0.0])
@@ -271,8 +271,8 @@ def test_very_large_values_and_classes_without_rows_are_taken() -> None:
 
 
 def test_damaged_comparisons_are_refused() -> None:
-    X, y, levels = table()
-    result = compared(X, y, levels=levels)[1]
+    X, y, n_categories = table()
+    result = compared(X, y, n_categories=n_categories)[1]
     result.validate()
     result.direction[0, 0] = "upwards"
     with pytest.raises(ValueError, match="something else than directions"):

@@ -179,8 +179,8 @@ def test_groups_count_by_what_their_rows_have_in_common():
     assert 0.4 < few.loss(1.0).value < 0.5
     errors = np.tile([1.0, 0.0, 0.0, 0.0], (1, 100))  # each group of four has one error: rows count
     alone, grouped = (
-        fit_share(errors, np.ones(1), np.full(400, 1 / 400), units, SURE)
-        for units in (np.arange(400), np.repeat(np.arange(100), 4))
+        fit_share(errors, np.ones(1), np.full(400, 1 / 400), group_ids, SURE)
+        for group_ids in (np.arange(400), np.repeat(np.arange(100), 4))
     )
     assert_allclose(grouped.level, alone.level, rtol=1e-12)
 

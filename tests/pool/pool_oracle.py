@@ -144,7 +144,7 @@ def pooled_log_loss(
 def refined_loss(
     X: ArrayLike,
     codes: ArrayLike,
-    units: ArrayLike,
+    group_ids: ArrayLike,
     weights: ArrayLike,
     point_weights: ArrayLike,
     priors: ArrayLike,
@@ -156,14 +156,16 @@ def refined_loss(
 ) -> float:
     """Leave-one-out log loss of kernel densities with inverse bandwidths exp(theta), with its priors."""
     X, codes, theta = np.asarray(X, dtype=float), np.asarray(codes), np.asarray(theta)
-    weights, units = np.asarray(weights, dtype=float), np.asarray(units)
+    weights, group_ids = np.asarray(weights, dtype=float), np.asarray(group_ids)
     h = [math.exp(-t) for t in theta]
     log_densities = [
         [
-            kernel_log_density(X[codes == y], x, h, weights=np.where(units == unit, 0.0, weights)[codes == y])
+            kernel_log_density(
+                X[codes == y], x, h, weights=np.where(group_ids == unit, 0.0, weights)[codes == y]
+            )
             for y in range(len(floats(priors)))
         ]
-        for x, unit in zip(X, units, strict=True)
+        for x, unit in zip(X, group_ids, strict=True)
     ]
     loss = pooled_log_loss(
         [log_densities], [log_power], codes, point_weights, priors, center=[0.0], deviation=1.0, count=count
@@ -197,13 +199,13 @@ def mixed_factor(value: float, x: float, h: float, n_levels: int) -> float:
 
 
 def mixed_factors(
-    X: ArrayLike, weights: ArrayLike, x: ArrayLike, h: ArrayLike, levels: list[int]
+    X: ArrayLike, weights: ArrayLike, x: ArrayLike, h: ArrayLike, categories: list[int]
 ) -> list[list[float]]:
     """The factors of each row's kernel: 1 for gaps of x, the density of the variable for gaps of the row."""
     factors = []
     for row in X:
         of_row = []
-        for j, n_levels in enumerate(levels):
+        for j, n_levels in enumerate(categories):
             if math.isnan(x[j]):
                 of_row.append(1.0)
             elif math.isnan(row[j]):
@@ -216,19 +218,19 @@ def mixed_factors(
 
 
 def mixed_log_density(
-    X: ArrayLike, weights: ArrayLike, x: ArrayLike, h: ArrayLike, levels: list[int]
+    X: ArrayLike, weights: ArrayLike, x: ArrayLike, h: ArrayLike, categories: list[int]
 ) -> float:
     """The log density of a class at x, where values are missing or levels."""
-    products = [math.prod(of_row) for of_row in mixed_factors(X, weights, x, h, levels)]
+    products = [math.prod(of_row) for of_row in mixed_factors(X, weights, x, h, categories)]
     total = sum(weights)
     return math.log(sum(w * product for w, product in zip(weights, products, strict=True)) / total)
 
 
 def mixed_rodeo(
-    X: ArrayLike, x: ArrayLike, levels: list[int], grid: list[float], update: str
+    X: ArrayLike, x: ArrayLike, categories: list[int], grid: list[float], update: str
 ) -> tuple[list[float], float]:
     """Algorithm 1 where values are missing or levels; Z_ji by a symmetric difference of the kernels."""
-    n, d = len(X), len(levels)
+    n, d = len(X), len(categories)
     ones = [1.0] * n
     steps = [0] * d
     lowest = 1 / math.sqrt(2 * math.log(max(n, 2)))
@@ -238,7 +240,7 @@ def mixed_rodeo(
         h = [grid[k] for k in steps]
         above, below = ([*h[:j], h[j] * (1 + e), *h[j + 1 :]] for e in (1e-6, -1e-6))
         high, low = (
-            [math.prod(of_row) for of_row in mixed_factors(X, ones, x, near, levels)]
+            [math.prod(of_row) for of_row in mixed_factors(X, ones, x, near, categories)]
             for near in (above, below)
         )
         return [(a - b) / (2e-6 * h[j]) for a, b in zip(high, low, strict=True)]
@@ -251,19 +253,19 @@ def mixed_rodeo(
             mean = sum(Z) / n
             variance = sum((z - mean) ** 2 for z in Z) / (n - 1)
             c_n = math.log(max(n, 16))
-            more = steps[j] + 1 < len(grid) and (not levels[j] or grid[steps[j] + 1] >= lowest)
+            more = steps[j] + 1 < len(grid) and (not categories[j] or grid[steps[j] + 1] >= lowest)
             if mean**2 > variance / n * 2 * math.log(n * c_n) and more:
                 steps[j] += 1
                 kept.append(j)
         active = kept
     h = [grid[k] for k in steps]
-    return h, mixed_log_density(X, ones, x, h, levels)
+    return h, mixed_log_density(X, ones, x, h, categories)
 
 
 def level_share(
     column: ArrayLike,
     codes: ArrayLike,
-    units: ArrayLike,
+    group_ids: ArrayLike,
     weights: ArrayLike,
     n_levels: int,
     level: float,
@@ -272,7 +274,7 @@ def level_share(
 ) -> float:
     """Frequency of a level in class y without a unit, drawn towards that of all classes by two rows."""
     of_level = of_class = of_both = of_all = 0.0
-    for value, c, u, w in zip(floats(column), codes, units, floats(weights), strict=True):
+    for value, c, u, w in zip(floats(column), codes, group_ids, floats(weights), strict=True):
         if u == unit or math.isnan(value):
             continue
         of_all += w

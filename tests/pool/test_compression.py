@@ -193,8 +193,8 @@ def assert_rows_of(rows, X, y, groups):
     at = rows.numbers
     assert_array_equal(rows.labels[rows.codes], y[at])
     assert_array_equal(rows.X[:, :3], X.to_numpy()[at, :3].astype(float))
-    units = at if groups is None else groups[at]
-    assert_array_equal(rows.units[:, np.newaxis] == rows.units, units[:, np.newaxis] == units)
+    group_ids = at if groups is None else groups[at]
+    assert_array_equal(rows.group_ids[:, np.newaxis] == rows.group_ids, group_ids[:, np.newaxis] == group_ids)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -213,7 +213,7 @@ def test_a_class_has_as_many_kernels_as_it_may_and_all_rows_are_known(fitted, ca
         assert_allclose(np.bincount(model.data.codes, weights), sizes)
         assert_array_equal(model.all_rows.numbers, np.arange(sum(sizes)))
         assert_rows_of(model.all_rows, *table)
-        assert model.all_rows.level_counts.tolist() == ([0, 0, 0, 3] if case == "mixed" else [0, 0, 0])
+        assert model.all_rows.category_counts.tolist() == ([0, 0, 0, 3] if case == "mixed" else [0, 0, 0])
 
 
 @pytest.mark.parametrize(

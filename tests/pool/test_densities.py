@@ -12,13 +12,13 @@ from corral.data.scaling import learn_scale
 from corral.data.weights import effective_number
 from corral.pool.bandwidths import Refinement
 from corral.pool.densities import Mixture
-from corral.pool.exponents import NO_UNIT
+from corral.pool.exponents import NO_GROUP
 from corral.pool.fold_plan import FoldPlan
 from corral.pool.kernel_members import KernelMember
 from corral.pool.member_kind import Kernels
-from corral.pool.scaled_rows import RowsInUnits
+from corral.pool.scaled_rows import ScaledRows
 from corral.pool.transforms import ClassTransform, learn_transforms
-from corral.posterior import known, log_posterior
+from corral.posterior import finite_log_densities, log_posterior
 from corral.shapley import Coalitions
 from pool import pool_oracle
 from support.tables import NO_CATEGORIES, assert_integrates, labelled
@@ -70,10 +70,10 @@ def test_densities_against_loops(table, covariance, bandwidth, shrinkage):
     expected = [pool_oracle.mixture_log_density(density, row) for row in x]
     assert_allclose(density.log_density(x), expected, rtol=1e-10, atol=1e-10)
     # Rows are left out by units.
-    units, unit_of_x = np.arange(25) // 3, np.arange(12) - 1
-    left = [np.where(units == unit, 0.0, density.weights) for unit in unit_of_x]
+    group_ids, group_of_x = np.arange(25) // 3, np.arange(12) - 1
+    left = [np.where(group_ids == unit, 0.0, density.weights) for unit in group_of_x]
     expected = [pool_oracle.mixture_log_density(density, *each) for each in zip(x, left, strict=True)]
-    assert_allclose(density.log_density_without(x, units, unit_of_x), expected, rtol=1e-10, atol=1e-10)
+    assert_allclose(density.log_density_without(x, group_ids, group_of_x), expected, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -94,10 +94,10 @@ def test_variables_one_by_one_and_in_sets(table, covariance, shrinkage):
             )
             assert_allclose(of_row[j], expected, rtol=1e-8, atol=1e-8)
     coalitions = Coalitions.all(np.arange(5), 5)
-    units, unit_of_x = np.arange(25), np.array([NO_UNIT, 3, 4, NO_UNIT, 24])
-    found = density.marginals(coalitions, units)(x, unit_of_x, None)
-    for row, unit, of_row in zip(x, unit_of_x, found, strict=True):
-        weights = density.weights if shrinkage == 0.0 else np.where(units == unit, 0.0, density.weights)
+    group_ids, group_of_x = np.arange(25), np.array([NO_GROUP, 3, 4, NO_GROUP, 24])
+    found = density.marginals(coalitions, group_ids)(x, group_of_x, None)
+    for row, unit, of_row in zip(x, group_of_x, found, strict=True):
+        weights = density.weights if shrinkage == 0.0 else np.where(group_ids == unit, 0.0, density.weights)
         for members, value in zip(coalitions.members[::5], of_row[::5], strict=True):
             expected = pool_oracle.mixture_log_density(density, np.where(members, row, np.nan), weights)
             assert_allclose(value, expected, rtol=1e-8, atol=1e-9)
@@ -162,7 +162,7 @@ def test_nothing_is_known_of_a_class_that_leaves_as_a_whole():
     found = member.left_out(transforms, data, data.X, np.arange(30), kernels)[0]
     assert np.isneginf(found[4, 2])
     assert np.isfinite(np.delete(found, 4, axis=0)).all()
-    assert np.exp(log_posterior(known(found)))[4, 2] < 1e-100  # the class gets no probability
+    assert np.exp(log_posterior(finite_log_densities(found)))[4, 2] < 1e-100  # the class gets no probability
     assert FoldPlan.without_folds(data, np.arange(30), np.full(3, 1 / 3)).weights[4] == 0.0
 
 
@@ -177,16 +177,19 @@ def make_refinement(table, n=45, *, weighted=True, seed=0):
     groups = np.where(np.arange(n) < 4, 0, np.arange(n))
     weights = rng.uniform(0.3, 2.0, n) if weighted else None
     data = labelled(X, y, weights, groups=groups, n_categories=sizes)
-    prior, scaled = np.array([0.5, 0.3, 0.2]), learn_scale(data.X, data.weights, "standard", levels=sizes)
+    prior, scaled = (
+        np.array([0.5, 0.3, 0.2]),
+        learn_scale(data.X, data.weights, "standard", n_categories=sizes),
+    )
     return data, prior, refinement(data, scaled.transform(data.X), prior)
 
 
 def refinement(data, scaled, prior):
-    variables = np.flatnonzero(data.level_counts == 0)
+    variables = np.flatnonzero(data.category_counts == 0)
     transforms = learn_transforms(
-        "none", scaled, data.codes, data.weights, prior.size, variables, data.level_counts
+        "none", scaled, data.codes, data.weights, prior.size, variables, data.category_counts
     )
-    rows = replace(RowsInUnits.learn(data, []), scaled={"standard": scaled})
+    rows = replace(ScaledRows.learn(data, []), scaled={"standard": scaled})
     return Refinement(rows, "standard", transforms, prior, 0)
 
 
@@ -195,7 +198,7 @@ def test_refined_loss_against_loops():
     theta, log_power = np.array([0.3, -0.2, 0.8, 0.1, -0.5]), -0.4
     order = np.argsort(data.codes, kind="stable")
     expected = pool_oracle.refined_loss(
-        state.rows, data.codes[order], data.units[order], data.weights[order], state.plan.weights,
+        state.rows, data.codes[order], data.group_ids[order], data.weights[order], state.plan.weights,
         prior, theta, log_power, deviation=0.4, count=effective_number(data.weights),
     )  # fmt: skip
     loss, _ = state.loss(np.append(theta, log_power), 0.4)
@@ -225,7 +228,9 @@ def test_refined_bandwidths_are_judged_by_the_densities_that_they_give(table):
         part = slice(state.starts[y], state.starts[y + 1])
         refined = transform.with_bandwidths(np.exp(-numeric), np.exp(2.0 * of_categories))
         density = Mixture(state.rows[part], data.weights[order][part], refined, 1.0, 1.0)
-        expected = density.log_density_without(state.points, data.units[order][part], data.units[order])
+        expected = density.log_density_without(
+            state.points, data.group_ids[order][part], data.group_ids[order]
+        )
         assert_allclose(log_mean[:, y], expected, rtol=1e-10)
 
 

@@ -56,7 +56,7 @@ def numbers_of_classifier(model):
         "base": explanation.base,
         "conditional": explanation.conditional,
         "support": explanation.shares,
-        "outlyingness": explanation.unlikeness,
+        "outlyingness": explanation.novelty_parts,
         "evidence of classes": description.evidence,
         "effects": description.effect,
     }

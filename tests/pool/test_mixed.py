@@ -34,18 +34,20 @@ from support.tables import assert_integrates
 LEVELS = [0, 3, 0, 2]
 
 
-def mixed_rows(seed, n=40, gaps=0.3, levels=LEVELS):
+def mixed_rows(seed, n=40, gaps=0.3, categories=LEVELS):
     """Rows of measurements and levels with gaps, none of them empty."""
     rng = np.random.default_rng(seed)
-    X = np.column_stack([rng.integers(0, k, n) if k else rng.normal(size=n) for k in levels]).astype(float)
+    X = np.column_stack([rng.integers(0, k, n) if k else rng.normal(size=n) for k in categories]).astype(
+        float
+    )
     holes = rng.random(X.shape) < gaps
     holes[holes.all(axis=1), 0] = False
     X[holes] = np.nan
     return X
 
 
-def general(X, weights=None, levels=LEVELS, units=None):
-    return ClassRows.arrange(X, weights, np.array(levels), units)
+def general(X, weights=None, categories=LEVELS, group_ids=None):
+    return ClassRows.arrange(X, weights, np.array(categories), group_ids)
 
 
 # ------------------------------------------------------------------------------------- the core, exactly
@@ -78,12 +80,12 @@ def test_the_rodeo_is_that_of_plain_loops(seed, update):
 @pytest.mark.parametrize("update", ["simultaneous", "sequential"])
 def test_a_unit_that_is_left_out_might_not_be_there(update):
     X = mixed_rows(3, n=40)
-    units = np.arange(40) // 3
+    group_ids = np.arange(40) // 3
     grid = RodeoSettings().grid(37)
     own = np.array([0, 7, 20])
-    found, steps = rodeo(general(X, units=units), grid, X[own], update, own)
+    found, steps = rodeo(general(X, group_ids=group_ids), grid, X[own], update, own)
     for i, log_density, k in zip(own, found, steps, strict=True):
-        rest = general(X[units != units[i]])
+        rest = general(X[group_ids != group_ids[i]])
         expected, expected_steps = rodeo(rest, grid, X[i : i + 1], update)
         assert_allclose(log_density, expected[0], rtol=1e-10)
         assert_array_equal(k, expected_steps[0])
@@ -229,7 +231,7 @@ COLOURS = ["blue", "red", None, "red", "blue", "red", "amber", None, "red", "amb
 
 
 @pytest.mark.parametrize(
-    ("colours", "levels", "parameters"),
+    ("colours", "categories", "parameters"),
     [
         (np.array(COLOURS, dtype=object), ["amber", "blue", "red"], {}),
         (pd.Series(COLOURS, dtype=SHADES), ["red", "blue", "amber"], {}),
@@ -238,14 +240,14 @@ COLOURS = ["blue", "red", None, "red", "blue", "red", "amber", None, "red", "amb
         ([2, 1] * 3 + [0, 5, 1] * 2, [0, 1, 2, 5], {"categorical_features": ["colour"]}),
     ],
 )
-def test_parts_of_a_table_may_have_new_levels(colours, levels, parameters):
+def test_parts_of_a_table_may_have_new_levels(colours, categories, parameters):
     frame = pd.DataFrame({"length": np.random.default_rng(0).normal(size=12), "colour": colours})
     y = np.arange(12) % 2
     whole = RodeoClassifier(**parameters).fit(frame, y)
     parts = RodeoClassifier(**parameters).fit(frame[:6], y[:6]).partial_fit(frame[6:], y[6:])
-    assert parts.encoding_.levels == whole.encoding_.levels == [None, levels]
+    assert parts.encoding_.categories == whole.encoding_.categories == [None, categories]
     assert_array_equal(parts.model_.training.X, whole.model_.training.X)
-    assert_array_equal(parts.model_.training.levels, whole.model_.training.levels)
+    assert_array_equal(parts.model_.training.n_categories, whole.model_.training.n_categories)
     assert_array_equal(parts.predict_proba(frame), whole.predict_proba(frame))
     assert str(parts.describe()) == str(whole.describe())
 
@@ -254,7 +256,7 @@ def test_categories_that_lack_earlier_levels_are_put_in_order():
     frame = pd.DataFrame({"x": np.arange(6.0), "c": pd.Categorical(list("babaca"), categories=list("bac"))})
     model = RodeoClassifier().fit(frame, [0, 1] * 3)
     others = pd.DataFrame({"x": [0.5, 1.5], "c": pd.Categorical(["d", "b"], categories=["d", "b"])})
-    assert model.partial_fit(others, [0, 1]).encoding_.levels[1] == ["a", "b", "c", "d"]
+    assert model.partial_fit(others, [0, 1]).encoding_.categories[1] == ["a", "b", "c", "d"]
     assert_array_equal(model.model_.training.X[:, 1], [1, 0, 1, 0, 2, 0, 3, 1])
 
 
@@ -310,10 +312,10 @@ def test_a_few_texts_among_numbers_are_not_taken_for_levels():
     with pytest.raises(ValueError, match="Column 'x1' holds numbers, but '37O0' in row 8: "):
         CorralClassifier().fit(frame.to_numpy(object), y)
     model = RodeoClassifier(categorical_features=["mass"]).fit(frame, y)
-    assert model.encoding_.levels[1][-1] == "37O0"
+    assert model.encoding_.categories[1][-1] == "37O0"
     assert np.isfinite(model.predict_proba(frame)).all()
     several = frame.assign(mass=frame["mass"].where(frame["b"] > 2, "none"))
-    assert RodeoClassifier().fit(several, y).encoding_.levels[1] is not None
+    assert RodeoClassifier().fit(several, y).encoding_.categories[1] is not None
 
 
 @pytest.mark.parametrize("kind", [float, int, object])

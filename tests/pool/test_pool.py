@@ -15,7 +15,7 @@ from corral.pool.cross_fitting import Candidate
 from corral.pool.fold_plan import FoldPlan
 from corral.pool.kernel_members import PlainKernels
 from corral.pool.members import MEMBER_KINDS, kind_of, scales_of
-from corral.pool.scaled_rows import RowsInUnits
+from corral.pool.scaled_rows import ScaledRows
 from corral.pool.search import fit_pool, make_pool, search
 from corral.pool.weights import even_classes, fit_weights, log_prior_shares, shares_of
 from corral.posterior import log_of_prior, log_probability
@@ -30,7 +30,7 @@ def log_score(pool, X):
 
 def posterior(pool, score):
     """Log probabilities from log scores."""
-    return log_probability(score, pool.prior, pool.lapse)
+    return log_probability(score, pool.prior, pool.prior_mixing)
 
 
 def pooled(X, y, weights=None, *, prior=None, seed=0, kinds=MEMBER_KINDS):
@@ -179,8 +179,8 @@ def test_rescaled_weights_change_nothing(fitted):
     assert_allclose(log_score(second, X), log_score(first, X), rtol=1e-6, atol=1e-6)
     assert_allclose(second.weights, first.weights, rtol=1e-6)
     assert second.scores.log_loss == pytest.approx(first.scores.log_loss, rel=1e-9)
-    assert second.lapse == pytest.approx(first.lapse)
-    assert first.lapse == pytest.approx(1.0 / (effective_number(weights) + 2.0))
+    assert second.prior_mixing == pytest.approx(first.prior_mixing)
+    assert first.prior_mixing == pytest.approx(1.0 / (effective_number(weights) + 2.0))
 
 
 @pytest.mark.all_divisions
@@ -318,7 +318,7 @@ def test_probabilities_hardly_depend_on_seed_and_not_on_names():
 def test_rows_left_out_are_ranked_by_one_division():
     X, y = table(50)
     data = labelled(X, y)
-    whole = RowsInUnits.learn(data, scales_of(MEMBER_KINDS))
+    whole = ScaledRows.learn(data, scales_of(MEMBER_KINDS))
     found = search(whole, np.full(3, 1 / 3), 0.02, np.random.RandomState(0), Computation(), MEMBER_KINDS[2:4])
     assert found.plan.n_divisions == 12
     assert_array_equal(found.points, np.arange(50))

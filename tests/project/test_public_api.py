@@ -28,7 +28,8 @@ CLASSIFIER = """
     decision_function(X), describe(), encoding_, explain(X, *, against=None, n_rows=5),
     feature_importances_, feature_names_in_,
     fit(X, y=None, sample_weight=None, groups=None), is_novel(X, level=0.01), log_density(X), model_,
-    n_copies_, n_features_in_, predict(X), predict_joint_log_proba(X), predict_log_proba(X), predict_proba(X),
+    n_duplicates_, n_features_in_, predict(X), predict_joint_log_proba(X), predict_log_proba(X),
+    predict_proba(X),
     predict_set(X, coverage=0.9), selection_frequency(n_resamples=20, random_state=None), typicality(X)
 """
 
@@ -48,7 +49,7 @@ CLASSES = {
     """,
     "corral.Description": """
         classes, feature_names, markers, direction, effect, pvalue, typical, others, background, evidence,
-        order, typical_range, others_range, background_range, shares, background_classes, levels,
+        order, typical_range, others_range, background_range, shares, background_classes, categories,
         often_missing, missing_shares, missing_background_classes,
         adds_nothing(), also_rests_on(label_number), has_values, leading_markers(label_number),
         lines(label_number), lines_beside_others(label_number), markers_of(label_number),
@@ -59,7 +60,7 @@ CLASSES = {
     "corral.Explanation": """
         label, rival, probability, feature_names, values, bandwidths, base, evidence, evidence_error,
         conditional, rows, shares, effective_rows, group_share, stands_out, n_tied, rests_on_few, row_names,
-        nearest, typicality, novel, in_training, unlikeness, equal, stands_for, nearest_range,
+        nearest, typicality, novel, in_training, novelty_parts, equal, stands_for, nearest_range,
         sample_names=None,
         aligned(names), caution(sample), log_odds, novelty(sample, description=None),
         plot(sample=0, *, max_variables=12, axes=None), renumbered(positions),
@@ -95,7 +96,8 @@ CLASSES = {
     "corral.MarkerSelector": """
         min_effect=0.15, categorical_features='from_dtype',
         classes_, comparison_, contrast_, describe(), encoding_, feature_names_in_,
-        fit(X, y=None, sample_weight=None, groups=None), gap_contrast_, markers_, n_features_in_, transform(X)
+        fit(X, y=None, sample_weight=None, groups=None), missing_contrast_, markers_, n_features_in_,
+        transform(X)
     """,
     "corral.RelevanceDisplay": """
         values, relevant, classes, feature_names, direction=None, quantity='effect',
@@ -120,7 +122,7 @@ CLASSES = {
         update='simultaneous', scale='range', beta=0.9, c0=1.0, min_bandwidth='auto',
         categorical_features='from_dtype', n_jobs=None, verbose=0,
         bandwidth_path(X), density_, encoding_, feature_names_in_, fit(X, y=None, sample_weight=None),
-        initial_bandwidth_, local_bandwidths(X), n_copies_, n_features_in_,
+        initial_bandwidth_, local_bandwidths(X), n_duplicates_, n_features_in_,
         sample(n_samples=1, random_state=None), score(X, y=None), score_samples(X)
     """,
     "corral.RodeoPath": """

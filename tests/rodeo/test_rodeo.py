@@ -203,7 +203,7 @@ def cases(
     rows: tuple[int, int] = (3, 12),
     columns: tuple[int, int] = (1, 4),
     kinds: tuple[str, ...] = ("lattice", "smooth"),
-    units: tuple[float, ...] = (1.0,),
+    group_ids: tuple[float, ...] = (1.0,),
     distinct: int | None = None,
     query: str = "any",
     weights: st.SearchStrategy[float] | None = None,
@@ -221,7 +221,7 @@ def cases(
     for j in range(d):
         kind = draw(st.sampled_from(kinds))
         value = lattice if kind in ("lattice", "constant") else smooth
-        size[j] = draw(st.sampled_from(units))
+        size[j] = draw(st.sampled_from(group_ids))
         table[:, j] = draw(st.lists(value, min_size=len(table), max_size=len(table)))
         if kind == "constant":
             table[:n_drawn, j] = table[0, j]
@@ -259,9 +259,9 @@ CASES = {
     "two rows": cases(rows=(2, 2)),
     "one column": cases(rows=(2, 30), columns=(1, 1)),
     "fewer rows than columns": cases(rows=(2, 5), columns=(6, 20)),
-    "mixed units": cases(units=(1e-3, 1.0, 1e6), columns=(2, 5)),
-    "mixed units, at a row": cases(units=(1e-3, 1e6), columns=(2, 5), query="at row"),
-    "mixed units, far": cases(units=(1e-3, 1.0, 1e6), columns=(2, 4), query="far in one"),
+    "mixed units": cases(group_ids=(1e-3, 1.0, 1e6), columns=(2, 5)),
+    "mixed units, at a row": cases(group_ids=(1e-3, 1e6), columns=(2, 5), query="at row"),
+    "mixed units, far": cases(group_ids=(1e-3, 1.0, 1e6), columns=(2, 4), query="far in one"),
     "at a row": cases(query="at row", kinds=("lattice", "smooth", "constant")),
     "integer weights": cases(weights=integer_weights),
     "fractional weights": cases(weights=fraction_weights, rows=(1, 10)),
@@ -283,7 +283,7 @@ LEAVE_ONE_OUT = {
     "duplicates": cases(rows=(2, 12), distinct=3),
     "integer weights": cases(rows=(1, 8), weights=integer_weights),
     "fractional weights": cases(rows=(1, 8), weights=fraction_weights),
-    "mixed units": cases(rows=(2, 8), units=(1e-3, 1e6), columns=(2, 4)),
+    "mixed units": cases(rows=(2, 8), group_ids=(1e-3, 1e6), columns=(2, 4)),
 }
 
 

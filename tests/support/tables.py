@@ -6,9 +6,9 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from corral.data.dataset import LabelledRows, TrainingRows
-from corral.pool.categories import LevelKernels
+from corral.pool.categories import CategoryKernels
 
-NO_CATEGORIES = LevelKernels(np.empty(0, dtype=np.int64), [], None)
+NO_CATEGORIES = CategoryKernels(np.empty(0, dtype=np.int64), [], None)
 
 
 def table(n=60, d=4, n_classes=3, seed=0):

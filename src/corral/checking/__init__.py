@@ -4,7 +4,8 @@ Each finding rests on a count or a measurement, not on names alone, and is told 
 tables have, such as a variable that is far from normal or classes of unequal size, is no finding.
 
 - ``table``: `check_table`, which calls all others; ``findings``: what a finding says, and what is looked for
-- ``columns``, ``dates``, ``ids``, ``levels``, ``sentinels``, ``units``, ``written_numbers``: single columns
+- ``columns``, ``categories``, ``dates``, ``ids``, ``sentinels``, ``units``, ``written_numbers``:
+  single columns
 - ``functions``: columns that repeat another; ``leakage``: columns that give the label away
 - ``labels``, ``contradictions``: labels; ``rows``, ``order``: duplicates, and the order of rows
 - ``groups``: columns that seem to name groups; ``quick_model``: what the last ones measure accuracy with

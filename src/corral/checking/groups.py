@@ -34,7 +34,7 @@ class _Candidate(NamedTuple):
     """A column that may name groups."""
 
     name: str
-    units: Integers  # (n_rows,) numbers of the groups; a row without one is a group of its own
+    group_ids: Integers  # (n_rows,) numbers of the groups; a row without one is a group of its own
     is_id: bool  # whether its name or its equal counts say so, without a measurement
     in_blocks: bool  # whether the rows of a group are consecutive
 
@@ -80,7 +80,7 @@ def likely_groups(
         variables = considered.drop(columns=candidate.name, errors="ignore")
         accuracies = None
         if codes is not None and variables.shape[1] and np.unique(codes[rows]).size > 1:
-            accuracies = _accuracies(variables, codes, candidate.units, rows)
+            accuracies = _accuracies(variables, codes, candidate.group_ids, rows)
         if candidate.is_id:
             yield _finding(candidate, accuracies)
         elif accuracies is not None and accuracies.is_clear:
@@ -93,7 +93,7 @@ def _finest(clear: list[tuple[_Candidate, _Accuracies]]) -> tuple[_Candidate, _A
     """Of columns that explain nearly the same gap the one that names most groups: others join its groups."""
     largest = max(accuracies.gap for _, accuracies in clear)
     explaining = [pair for pair in clear if pair[1].gap >= _SAME_GAP * largest]
-    return max(explaining, key=lambda pair: np.unique(pair[0].units).size)
+    return max(explaining, key=lambda pair: np.unique(pair[0].group_ids).size)
 
 
 def _candidate(name: str, x: Floats, is_number: bool) -> _Candidate | None:
@@ -109,31 +109,31 @@ def _candidate(name: str, x: Floats, is_number: bool) -> _Candidate | None:
     is_id = is_called_id(name) or (in_blocks and is_balanced)
     if not (is_id or in_blocks or (not is_number and values.size >= _MANY_TEXTS)):
         return None
-    units = values.size + np.arange(x.size)
-    units[present] = codes
-    return _Candidate(name, units, is_id, in_blocks)
+    group_ids = values.size + np.arange(x.size)
+    group_ids[present] = codes
+    return _Candidate(name, group_ids, is_id, in_blocks)
 
 
-def _accuracies(variables: pd.DataFrame, codes: Integers, units: Integers, rows: Integers) -> _Accuracies:
+def _accuracies(variables: pd.DataFrame, codes: Integers, group_ids: Integers, rows: Integers) -> _Accuracies:
     """Accuracies if rows and if whole groups are held out."""
     size = modelled_rows(rows, variables.shape[1], _PART).size
-    order = np.random.default_rng(0).permutation(units.max() + 1)[units[rows]]
+    order = np.random.default_rng(0).permutation(group_ids.max() + 1)[group_ids[rows]]
     rows = rows[np.argsort(order, kind="stable")[:size]]  # whole groups, but for one
     X, labels = ranked_columns(variables.iloc[rows]), np.unique(codes[rows], return_inverse=True)[1]
-    by_rows, by_groups = held_out_hits(X, labels, rows), held_out_hits(X, labels, units[rows])
-    error = _standard_error(by_rows, by_groups, units[rows])
+    by_rows, by_groups = held_out_hits(X, labels, rows), held_out_hits(X, labels, group_ids[rows])
+    error = _standard_error(by_rows, by_groups, group_ids[rows])
     return _Accuracies(float(by_rows.mean()), float(by_groups.mean()), error)
 
 
-def _standard_error(one: Bools, other: Bools, units: Integers) -> float:
+def _standard_error(one: Bools, other: Bools, group_ids: Integers) -> float:
     """Standard error of a difference of shares, where rows of a group are not independent."""
     difference = one.astype(np.float64) - other
-    sums = np.bincount(units, weights=difference - difference.mean())
-    return float(np.sqrt((sums**2).sum())) / units.size
+    sums = np.bincount(group_ids, weights=difference - difference.mean())
+    return float(np.sqrt((sums**2).sum())) / group_ids.size
 
 
 def _finding(candidate: _Candidate, accuracies: _Accuracies | None) -> Finding:
-    counts = np.unique(candidate.units, return_counts=True)[1]
+    counts = np.unique(candidate.group_ids, return_counts=True)[1]
     found = f"column {candidate.name!r} has {counts.size} different values, each in {_sizes(counts)} rows"
     found += ", which are consecutive" if candidate.in_blocks else ""
     if accuracies is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral.checking.findings import Finding
-from corral.estimators.encoding import are_gaps
+from corral.estimators.encoding import are_missing
 from corral.sentences.numbers import MOST_LISTED, counted, listed
 
 ALIKE = "differ only by case, by spaces around them or in how a number is written"
@@ -21,7 +21,7 @@ _FEW_ROWS = 10
 
 def of_labels(y: NDArray[Any]) -> Iterator[Finding]:
     """Labels that are missing or look alike, and classes of few rows."""
-    missing = are_gaps(y)
+    missing = are_missing(y)
     if missing.any():
         yield Finding(
             "missing labels",

@@ -72,9 +72,9 @@ def judge_columns(
     counts = np.bincount(codes)
     if counts.size < 2 or rows.size < 2 * ENOUGH_ROWS:
         return None
-    units = rows if groups is None else groups[rows]
+    group_ids = rows if groups is None else groups[rows]
     accuracy = {
-        name: _accuracy_of_one(coded[name].to_numpy()[rows], codes, units, ordered=name in numeric)
+        name: _accuracy_of_one(coded[name].to_numpy()[rows], codes, group_ids, ordered=name in numeric)
         for name in coded.columns
     }
     return SingleColumns(accuracy, counts.max() / rows.size, rows, codes, groups is not None)
@@ -100,7 +100,9 @@ def leakage(coded: pd.DataFrame, numeric: Collection[str], alone: SingleColumns)
         yield Finding("names groups", found, advice, (name,))
 
 
-def leaking_gaps(coded: pd.DataFrame, alone: SingleColumns, classes: Sequence[str]) -> Iterator[Finding]:
+def leaking_missing_values(
+    coded: pd.DataFrame, alone: SingleColumns, classes: Sequence[str]
+) -> Iterator[Finding]:
     """Columns that have a value in nearly all rows of a class and hardly any others, or the reverse.
 
     `classes` are the labels of the rows that `alone` was measured by, in the order of their numbers.
@@ -207,25 +209,25 @@ def _may_name_groups(x: Floats, codes: Integers) -> bool:
     )
 
 
-def _accuracy_of_one(x: Floats, codes: Integers, units: Integers, *, ordered: bool) -> float:
+def _accuracy_of_one(x: Floats, codes: Integers, group_ids: Integers, *, ordered: bool) -> float:
     """Share of rows whose class is that of most others with their value or, without any, with the nearest.
 
-    Others are rows of other `units`, numbers of what is left out together. Only numbers are `ordered`, so
+    Others are rows of other `group_ids`, numbers of what is left out together. Only numbers are `ordered`, so
     that a value has nearest ones. A missing value is a value, but has none.
     """
-    order = np.lexsort((units, x))  # missing values come last
-    x, codes, units = x[order], codes[order], units[order]
+    order = np.lexsort((group_ids, x))  # missing values come last
+    x, codes, group_ids = x[order], codes[order], group_ids[order]
     value = np.unique(x, return_inverse=True)[1]
     votes = np.zeros((value[-1] + 1, codes.max() + 1))
     np.add.at(votes, (value, codes), 1.0)
-    pairs, pair = np.unique(units * len(votes) + value, return_inverse=True)
+    pairs, pair = np.unique(group_ids * len(votes) + value, return_inverse=True)
     of_unit = np.zeros((pairs.size, votes.shape[1]))
     np.add.at(of_unit, (pair, codes), 1.0)
     others = votes[value] - of_unit[pair]  # a row has no vote on itself
     if ordered:
-        nearest = _nearest_of_others(x, units)
+        nearest = _nearest_of_others(x, group_ids)
         alone = np.flatnonzero(~others[: nearest.size].any(axis=1) & (nearest >= 0))
-        sought = units[alone] * len(votes) + value[nearest[alone]]
+        sought = group_ids[alone] * len(votes) + value[nearest[alone]]
         at = np.minimum(np.searchsorted(pairs, sought), pairs.size - 1)
         own = np.where((pairs[at] == sought)[:, np.newaxis], of_unit[at], 0.0)
         others[alone] = votes[value[nearest[alone]]] - own
@@ -235,14 +237,14 @@ def _accuracy_of_one(x: Floats, codes: Integers, units: Integers, *, ordered: bo
     return float((right > others.max(axis=1)).mean())
 
 
-def _nearest_of_others(x: Floats, units: Integers) -> Integers:
+def _nearest_of_others(x: Floats, group_ids: Integers) -> Integers:
     """Position of the row of another unit whose value is nearest, -1 if there is none.
 
     The rows are in order of their values; those without a value, the last ones, are left out.
     """
     x = x[~np.isnan(x)]
-    units = units[: x.size]
-    begins = np.flatnonzero(np.append(True, units[1:] != units[:-1]))[: x.size]  # of runs of one unit
+    group_ids = group_ids[: x.size]
+    begins = np.flatnonzero(np.append(True, group_ids[1:] != group_ids[:-1]))[: x.size]  # of runs of one unit
     run = np.searchsorted(begins, np.arange(x.size), side="right") - 1
     below, above = begins[run] - 1, np.append(begins[1:], x.size)[run]
     padded = np.concatenate([[-np.inf], x, [np.inf]])

@@ -50,9 +50,9 @@ def left_out_probabilities(X: Floats, codes: Integers) -> Floats:
     return probabilities
 
 
-def held_out_hits(X: Floats, codes: Integers, units: Integers) -> Bools:
+def held_out_hits(X: Floats, codes: Integers, group_ids: Integers) -> Bools:
     """Which rows get their label by a model of other units; each fold has its share of every class."""
-    _, first, unit = np.unique(units, return_index=True, return_inverse=True)
+    _, first, unit = np.unique(group_ids, return_index=True, return_inverse=True)
     folds = np.empty(first.size, dtype=np.int64)
     order = np.lexsort((np.random.default_rng(0).random(first.size), codes[first]))
     folds[order] = np.arange(first.size) % _FOLDS

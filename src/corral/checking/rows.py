@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def copies(numbers: Integers, labels: Integers, index: pd.Index[Any]) -> Iterator[Finding]:
+def duplicates(numbers: Integers, labels: Integers, index: pd.Index[Any]) -> Iterator[Finding]:
     """Rows that share a number with another one, and those of them whose labels differ."""
     pairs = _neighbors(numbers)
     first, second = index[pairs[0]]

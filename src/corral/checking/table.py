@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral.array_types import Bools, Floats, Integers
+from corral.checking.categories import odd_categories
 from corral.checking.columns import (
     Content,
     constants,
@@ -27,13 +28,18 @@ from corral.checking.functions import functions
 from corral.checking.groups import likely_groups
 from corral.checking.ids import identifiers
 from corral.checking.labels import of_labels
-from corral.checking.leakage import SingleColumns, judge_columns, leakage, leaking_gaps, relative_leakage
-from corral.checking.levels import odd_levels
+from corral.checking.leakage import (
+    SingleColumns,
+    judge_columns,
+    leakage,
+    leaking_missing_values,
+    relative_leakage,
+)
 from corral.checking.order import class_order, time_columns, time_order
 from corral.checking.quick_model import left_out_probabilities, modelled_rows, ranked_columns
 from corral.checking.rows import (
     classes_of_one_group,
-    copies,
+    duplicates,
     group_numbers,
     of_groups,
     of_near_duplicates,
@@ -43,9 +49,9 @@ from corral.checking.sentinels import sentinels, zeros_for_missing
 from corral.checking.units import mixed_units
 from corral.checking.written_numbers import numbers_as_text
 from corral.data.dates import Dates
-from corral.data.duplicates import number_copies
+from corral.data.duplicates import number_duplicates
 from corral.data.near_duplicates import NearDuplicates, near_duplicates
-from corral.estimators.encoding import are_gaps
+from corral.estimators.encoding import are_missing
 from corral.estimators.tables import distinct_names
 from corral.sentences.numbers import listed
 from corral.sentences.tables import group_is_target, target_left_out
@@ -125,7 +131,7 @@ def table_findings(
     labels = np.unique(np.zeros(len(table)) if y is None else y.astype(str), return_inverse=True)[1]
     findings += mixed_units(seen.variables, seen.numeric, labels)
     groups = None if group is None else group_numbers(table[group])
-    compared = _Rows.compare(seen, labels, None if y is None else ~are_gaps(y), groups)
+    compared = _Rows.compare(seen, labels, None if y is None else ~are_missing(y), groups)
     alone = None
     if y is not None:
         alone = judge_columns(compared.considered, seen.numbers, labels, compared.distinct, groups)
@@ -133,7 +139,7 @@ def table_findings(
     if y is not None and alone is not None:
         leaks += leakage(compared.considered, seen.numbers, alone)
         others = compared.considered.drop(columns=columns_in(leaks))
-        leaks += leaking_gaps(others, alone, np.unique(y[alone.rows].astype(str)).tolist())
+        leaks += leaking_missing_values(others, alone, np.unique(y[alone.rows].astype(str)).tolist())
     findings += leaks
     if thorough:
         findings += _thorough_findings(seen, compared, y, leaks, alone, group is not None)
@@ -192,11 +198,11 @@ class _Columns:
 
     def findings(self, categorical: Sequence[str]) -> list[Finding]:
         """What is wrong with single columns."""
-        levels = self.variables.drop(columns=[*{*self.numbers, *columns_in(self.named)}])
-        texts = levels[[name for name in levels.columns if name not in categorical]]
+        categories = self.variables.drop(columns=[*{*self.numbers, *columns_in(self.named)}])
+        texts = categories[[name for name in categories.columns if name not in categorical]]
         slips = [*text_among_numbers(texts, self.contents)]
         written = [*numbers_as_text(texts.drop(columns=columns_in(slips)))]
-        odd = odd_levels(levels.drop(columns=columns_in(written)), self.contents)
+        odd = odd_categories(categories.drop(columns=columns_in(written)), self.contents)
         mixed = text_and_numbers(
             texts.drop(columns=[*columns_in(slips), *columns_in(written)]), self.contents
         )
@@ -248,9 +254,9 @@ class _Rows:
         kinds = np.array([name not in seen.numbers for name in coded.columns], dtype=np.int64)
         duplicates = near_duplicates(coded.to_numpy(), kinds, groups)
         considered = coded.drop(columns=columns_in(seen.named))
-        numbers = number_copies(considered.to_numpy(), labels) if considered.size else None
+        numbers = number_duplicates(considered.to_numpy(), labels) if considered.size else None
         if numbers is None and coded.size:  # equal names of rows tell copies from rows that agree by chance
-            numbers = number_copies(coded.to_numpy(), labels)
+            numbers = number_duplicates(coded.to_numpy(), labels)
         unrepeated = np.ones(len(coded), dtype=np.bool_) if labelled is None else labelled
         if numbers is not None:
             unrepeated &= ~pd.DataFrame({"number": numbers, "label": labels}).duplicated().to_numpy()
@@ -263,7 +269,7 @@ class _Rows:
         """Copies and near duplicates."""
         findings: list[Finding] = []
         if self.numbers is not None and self.considered.shape[1] > 1:  # in one column, rows agree by chance
-            findings += copies(self.numbers, self.labels, variables.index)
+            findings += duplicates(self.numbers, self.labels, variables.index)
         if self.duplicates is not None:
             findings.append(of_near_duplicates(self.duplicates, variables))
         return findings
@@ -288,7 +294,7 @@ def _thorough_findings(
         for finding in grouping:
             yield finding
             if y is not None:
-                has_label = ~are_gaps(y)
+                has_label = ~are_missing(y)
                 name = finding.columns[0]
                 yield from classes_of_one_group(name, undated[name].to_numpy()[has_label], y[has_label])
     variables = compared.considered.drop(columns=[*columns_in(leaks), *columns_in(grouping)])
@@ -302,7 +308,7 @@ def _thorough_findings(
         probabilities = left_out_probabilities(X, codes)
         yield from relative_leakage(variables, alone, probabilities, codes, rows)
         yield from time_order([*times], X, codes, rows, times)
-        yield from class_order(compared.labels[~are_gaps(y)])
+        yield from class_order(compared.labels[~are_missing(y)])
         yield from contradicted_labels(probabilities, codes, names, compared.coded.index[rows])
     yield from functions(undated, seen.numeric)
 

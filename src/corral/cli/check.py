@@ -124,8 +124,8 @@ def _kinds(variables: pd.DataFrame, categorical: Sequence[str]) -> dict[str, dic
         for name, column in variables.items()
         if name in categorical or name in dates or content_of(column).kind == "levels"
     }
-    levels = {name: n for name, n in counts.items() if name not in dates}
-    kinds = {"levels": levels, "dates": {str(name): counts[str(name)] for name in dates}}
+    categories = {name: n for name, n in counts.items() if name not in dates}
+    kinds = {"levels": categories, "dates": {str(name): counts[str(name)] for name in dates}}
     return kinds | {"gaps": {name: int(n) for name, n in variables.isna().sum().items() if n}}
 
 

@@ -140,8 +140,8 @@ def _kinds(fitted: Any) -> dict[str, Any]:
     kinds: dict[str, Any] = {}
     names = feature_names(fitted)
     if hasattr(fitted, "encoding_"):
-        pairs = zip(names, fitted.encoding_.levels, strict=True)
-        kinds["levels"] = {name: len(levels) for name, levels in pairs if levels is not None}
+        pairs = zip(names, fitted.encoding_.categories, strict=True)
+        kinds["levels"] = {name: len(categories) for name, categories in pairs if categories is not None}
     if hasattr(fitted, "model_"):
         training = fitted.model_.training
         pairs = zip(names, np.isnan(training.X).sum(axis=0).tolist(), strict=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from corral.cli.console import Output
     from corral.evaluation.held_out import HeldOut
-    from corral.evaluation.splits import Split, Units
+    from corral.evaluation.splits import RowGroups, Split
 
 _ESTIMATOR_TEXT = (
     "cv pools several densities and calibrates them; rodeo is the paper's rule, in units of the range; lspc "
@@ -101,7 +101,7 @@ def fit(
     from corral.cli.tables import open_table
     from corral.cli.variables import as_numbers
     from corral.cli.writing import MODEL, REPORT, check_kinds, note_replaced
-    from corral.evaluation.splits import Units, split_rows
+    from corral.evaluation.splits import RowGroups, split_rows
     from corral.files.model_file import save_model
 
     out = Output(as_json, quiet)
@@ -127,19 +127,19 @@ def fit(
         )
     if estimator == "lspc":
         X = as_numbers(X, file)
-    units = Units.of(X, y, groups)
+    row_groups = RowGroups.of(X, y, groups)
     advice = f"leave such classes out by --drop-small-classes {cv or 2}"
     advice = f"take a smaller --cv, or {advice}" if cv else advice
-    splits = split_rows(y, units, test_size=test_size, cv=cv, seed=seed, if_few_rows=advice)
+    splits = split_rows(y, row_groups, test_size=test_size, cv=cv, seed=seed, if_few_rows=advice)
     if not quiet:
         note_findings(X, y, groups, group, categorical or ())
     with threads(jobs):
-        fitted, held_out = _fit_and_measure(chosen, X, y, units, splits, out)
+        fitted, held_out = _fit_and_measure(chosen, X, y, row_groups, splits, out)
     _note_dates(fitted)
     if na_values:
         fitted.na_values_ = na_values
-    if units.n_copies:
-        note(copied_rows(units.n_copies, units.copies.size))
+    if row_groups.n_duplicates:
+        note(copied_rows(row_groups.n_duplicates, row_groups.duplicates.size))
     name = type(fitted).__name__
     note_replaced(model, report)
     if model is not None:
@@ -171,7 +171,7 @@ def _refuse_two_splits(cv: int | None, test_size: float | None) -> None:
 
 
 def _fit_and_measure(
-    chosen: Any, X: pd.DataFrame, y: NDArray[Any], units: Units, splits: Sequence[Split], out: Output
+    chosen: Any, X: pd.DataFrame, y: NDArray[Any], row_groups: RowGroups, splits: Sequence[Split], out: Output
 ) -> tuple[Any, dict[str, HeldOut]]:
     """Fit all rows, and predict held-out rows by the same classifier and by baselines.
 
@@ -187,12 +187,12 @@ def _fit_and_measure(
     with warnings.catch_warnings():
         for category in (ColumnKindWarning, CopiedRowsWarning, NearDuplicatesWarning):
             warnings.simplefilter("ignore", category)
-        held_out = held_out_predictions({name: chosen}, X, y, units, splits, out.step)
+        held_out = held_out_predictions({name: chosen}, X, y, row_groups, splits, out.step)
         simple = without_dates(X)
-        held_out |= held_out_predictions(baselines(simple), simple, y, units, splits, out.step)
+        held_out |= held_out_predictions(baselines(simple), simple, y, row_groups, splits, out.step)
         held_out["most frequent class"] = held_out[name].frequencies()
         out.step(f"{name} with all rows")
-        fitted = fit_by_groups(chosen, X, y, units)
+        fitted = fit_by_groups(chosen, X, y, row_groups)
     if out.bars:  # which were for the fit
         for each in (fitted, *(part.estimator for part in held_out[name].parts)):
             if hasattr(each, "verbose"):

@@ -55,11 +55,11 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
     A column that `check` would find neither is refused in the words of `check`. Text of a file that tells it
     from numbers is categories, whatever it looks like.
     """
-    levels = set(categorical)
-    dates = dated_columns(table, levels)
+    categories = set(categorical)
+    dates = dated_columns(table, categories)
     if file.is_typed:
-        levels |= {name for name in table.columns if pd.api.types.infer_dtype(table[name]) == "string"}
-    contents = {name: content_of(table[name]) for name in table.columns if name not in {*levels, *dates}}
+        categories |= {name for name in table.columns if pd.api.types.infer_dtype(table[name]) == "string"}
+    contents = {name: content_of(table[name]) for name in table.columns if name not in {*categories, *dates}}
     texts = [name for name in text_columns(table) if name in contents]
     _refuse_mistakes(table[texts], contents, file)
     lost = lost_digits(table[list(contents)])
@@ -113,7 +113,7 @@ def without_dates(X: pd.DataFrame) -> pd.DataFrame:
             continue
         columns = columns_of(X[[name]])
         for each in with_dates(columns, Encoding.learn(columns).dates)[0]:
-            cells = each.cells if each.levels is None else pd.Categorical(each.cells, each.levels)
+            cells = each.cells if each.categories is None else pd.Categorical(each.cells, each.categories)
             variables[each.name] = cells
     return pd.DataFrame(variables, index=X.index)
 
@@ -151,13 +151,13 @@ class ModelVariables:
         are no levels of the model, by column, and `n_known` all values.
         """
         self.names: list[str] = fitted.feature_names_in_.tolist()
-        self.levels: dict[str, list[Any]] = {}
+        self.categories: dict[str, list[Any]] = {}
         self.empty: list[str] = []
         self.dates: list[str] = []
         if hasattr(fitted, "encoding_"):
             encoding = fitted.encoding_
             pairs = zip(self.names, encoding.column_levels(), strict=True)
-            self.levels = {name: levels for name, levels in pairs if levels is not None}
+            self.categories = {name: categories for name, categories in pairs if categories is not None}
             self.empty = [self.names[j] for j in encoding.column_positions()[sorted(encoding.empty)]]
             self.dates = [self.names[column.position] for column in encoding.dates]
         self.na_values = list(dict.fromkeys((*getattr(fitted, "na_values_", ()), *(na_values or ()))))
@@ -167,7 +167,7 @@ class ModelVariables:
     @property
     def texts(self) -> dict[str, list[str]]:
         """Columns to be read as text, and what is missing there, as `read_chunks` takes them."""
-        return {name: [*MISSING, *self.na_values] for name in (*self.levels, *self.dates)}
+        return {name: [*MISSING, *self.na_values] for name in (*self.categories, *self.dates)}
 
     def read(self, table: pd.DataFrame, file: TableFile) -> pd.DataFrame:
         """The variables of some rows; levels that the model does not know become missing and are counted."""
@@ -177,7 +177,7 @@ class ModelVariables:
 
     def _values(self, column: pd.Series[Any], file: TableFile) -> NDArray[Any]:
         """Levels or numbers of a column; anything but numbers is missing in a column empty in training."""
-        if column.name in self.levels:
+        if column.name in self.categories:
             return self._known_levels(column)
         if column.name in self.dates:  # which the model reads
             return _dates(column)
@@ -197,9 +197,9 @@ class ModelVariables:
 
     def _known_levels(self, column: pd.Series[Any]) -> NDArray[Any]:
         """Levels of the model, None for missing and for all other values."""
-        levels = self.levels[str(column.name)]
-        are_texts = all(isinstance(level, str) for level in levels)
-        known = {str(level) if are_texts else _number_called(level): level for level in levels}
+        categories = self.categories[str(column.name)]
+        are_texts = all(isinstance(level, str) for level in categories)
+        known = {str(level) if are_texts else _number_called(level): level for level in categories}
         codes, values = column.factorize()
         found = [known.get(str(value) if are_texts else _number_called(value)) for value in values]
         counts = np.bincount(codes[codes >= 0], minlength=len(found)).tolist()

@@ -28,7 +28,7 @@ class ExpectedChanges(NamedTuple):
     """What the values that samples lack change, on average."""
 
     # likeness, odds: (n_samples, n_classes) changes of likenesses and of log odds
-    likeness: Floats
+    unscaled_score: Floats
     odds: Floats
     present: Floats  # (n_samples,) shares of the used variables that have a value; of one variable at least
     # (n_samples,) whether no used variable has a value: such a sample is as typical as any row
@@ -43,9 +43,9 @@ def expected_changes(missing: Bools, used: Bools, changes: Floats) -> ExpectedCh
     """
     n_used = int(used.sum())
     n_present = n_used - missing[:, used].sum(axis=1)
-    likeness, odds = missing.astype(np.float64) @ changes.swapaxes(1, 2)
+    unscaled_score, odds = missing.astype(np.float64) @ changes.swapaxes(1, 2)
     present, has_none = np.maximum(n_present, 1) / max(n_used, 1), (n_present == 0) & (n_used > 0)
-    return ExpectedChanges(likeness, odds, present, has_none)
+    return ExpectedChanges(unscaled_score, odds, present, has_none)
 
 
 def draw_removals(X: Floats, used: Bools) -> tuple[Integers, Bools]:

@@ -72,45 +72,45 @@ class ColumnValues:
     """Values that a column of measurements takes in a class, in deviations of the column."""
 
     values: Floats  # (n_values,) in order; none for categories and empty columns
-    units: Integers  # (n_values,) of their rows, in order where values are equal
+    group_ids: Integers  # (n_values,) of their rows, in order where values are equal
 
     @classmethod
-    def sort(cls, x: Floats, units: Integers) -> ColumnValues:
+    def sort(cls, x: Floats, group_ids: Integers) -> ColumnValues:
         """Sort values; missing ones are left out."""
         present = np.flatnonzero(~np.isnan(x))
-        order = present[np.lexsort((units[present], x[present]))]
-        return cls(x[order], units[order])
+        order = present[np.lexsort((group_ids[present], x[present]))]
+        return cls(x[order], group_ids[order])
 
     @cached_property
     def _runs(self) -> tuple[Floats, Integers, Integers, Integers]:
         """Values between infinite ones, their units, and the positions before and after each unit's run."""
-        units = np.concatenate([[-1], self.units, [-1]])
-        begins = np.flatnonzero(np.diff(units, prepend=-2))
-        run = np.searchsorted(begins, np.arange(units.size), side="right") - 1
+        group_ids = np.concatenate([[-1], self.group_ids, [-1]])
+        begins = np.flatnonzero(np.diff(group_ids, prepend=-2))
+        run = np.searchsorted(begins, np.arange(group_ids.size), side="right") - 1
         values = np.concatenate([[-np.inf], self.values, [np.inf]])
-        return values, units, begins[run] - 1, np.append(begins[1:], units.size)[run]
+        return values, group_ids, begins[run] - 1, np.append(begins[1:], group_ids.size)[run]
 
-    def distances(self, x: Floats, units: Integers | None = None) -> Floats:
+    def distances(self, x: Floats, group_ids: Integers | None = None) -> Floats:
         """How far numbers (n_samples,) lie from the nearest value, perhaps of another unit; 0 if none is."""
         values, owners, before, after = self._runs
         left = np.searchsorted(self.values, x)
         right = left + 1
-        if units is not None:
-            right = np.where(owners[right] == units, after[right], right)
-            left = np.where(owners[left] == units, before[left], left)
+        if group_ids is not None:
+            right = np.where(owners[right] == group_ids, after[right], right)
+            left = np.where(owners[left] == group_ids, before[left], left)
         apart = np.minimum(values[right] - x, x - values[left])
         return np.where(np.isinf(apart), 0.0, apart)
 
-    def beyond(self, x: Floats, is_above: Bools, units: Integers | None) -> Integers:
+    def beyond(self, x: Floats, is_above: Bools, group_ids: Integers | None) -> Integers:
         """How many values, perhaps of other units alone, lie at least as far out as numbers (n_samples,)."""
-        if units is None:
+        if group_ids is None:
             below = np.searchsorted(self.values, x, side="right")
             above = self.values.size - np.searchsorted(self.values, x, side="left")
             return np.where(is_above, above, below)
         as_far = np.where(
             is_above[:, np.newaxis], self.values >= x[:, np.newaxis], self.values <= x[:, np.newaxis]
         )
-        counts: Integers = (as_far & (self.units != units[:, np.newaxis])).sum(axis=1)
+        counts: Integers = (as_far & (self.group_ids != group_ids[:, np.newaxis])).sum(axis=1)
         return counts
 
 
@@ -182,7 +182,7 @@ class Columns:
     @classmethod
     def learn(cls, data: LabelledRows) -> Columns:
         """Learn medians, deviations and values of the columns that are no categories."""
-        X = np.where(data.level_counts > 0, np.nan, data.X)
+        X = np.where(data.category_counts > 0, np.nan, data.X)
         deviations = Deviations.learn(X, data.weights)
         n_parts = max(_MAX_CELLS // max(X.size, 1), _FEWEST_PARTS)
         parts = spread_parts(data, np.argsort(np.lexsort(filled(data.X).T)), n_parts)
@@ -192,10 +192,12 @@ class Columns:
         ]
         stacked = Deviations(*(np.array(arrays) for arrays in zip(*without_part, strict=True)))
         scaled = deviations.scaled(X)
-        pooled = [ColumnValues.sort(x, data.units) for x in scaled.T]
+        pooled = [ColumnValues.sort(x, data.group_ids) for x in scaled.T]
         by_class = [
             [
-                ColumnValues.sort(x[rows], data.units[rows]) if (~np.isnan(x[rows])).any() else all_classes
+                ColumnValues.sort(x[rows], data.group_ids[rows])
+                if (~np.isnan(x[rows])).any()
+                else all_classes
                 for x, all_classes in zip(scaled.T, pooled, strict=True)
             ]
             for rows in data.members()
@@ -209,19 +211,19 @@ class Columns:
         of other units alone, in the deviations that the columns have without their part.
         """
         scaled = apart = self.deviations.scaled(X)
-        units = None
+        group_ids = None
         if points is not None:
             own = self.without_part.take(self.parts[points])
-            apart, units = own.scaled(X), self.data.units[points]
+            apart, group_ids = own.scaled(X), self.data.group_ids[points]
         terms = np.zeros((len(X), len(self.values)))
         for y in range(len(self.values)):
-            distances = self._distances(y, scaled, units)
+            distances = self._distances(y, scaled, group_ids)
             if points is not None:
                 is_other = (own.n_equal > 0) & (distances > 0.0)
                 ratio = self.deviations.half_width / own.half_width
                 distances = np.where(is_other, np.abs(apart), ratio * distances)
             terms[:, y] = _far_terms(distances).sum(axis=1)
-        extreme = _extreme_term(self._most_outlying(scaled, apart, units).max(axis=1, initial=0.0))
+        extreme = _extreme_term(self._most_outlying(scaled, apart, group_ids).max(axis=1, initial=0.0))
         return extreme[:, np.newaxis] + terms
 
     def terms(self, X: Floats, codes: Integers) -> Floats:
@@ -235,12 +237,12 @@ class Columns:
         terms[rows, most] += _extreme_term(apart[rows, most])
         return terms
 
-    def _distances(self, y: int, scaled: Floats, units: Integers | None = None) -> Floats:
+    def _distances(self, y: int, scaled: Floats, group_ids: Integers | None = None) -> Floats:
         """Distances (n_samples, n_features) from the nearest values of a class; 0 where a column has none."""
         distances = np.zeros(scaled.shape)
         for j, column in enumerate(self.values[y]):
             if column.values.size:
-                distances[:, j] = column.distances(scaled[:, j], units)
+                distances[:, j] = column.distances(scaled[:, j], group_ids)
         return distances
 
     @cached_property
@@ -251,7 +253,7 @@ class Columns:
         """
         X = self.data.X
         scaled, apart = self.deviations.scaled(X), self.without_part.take(self.parts).scaled(X)
-        rows, _, distance, n_beyond = self._beyond(scaled, apart, self.data.units)
+        rows, _, distance, n_beyond = self._beyond(scaled, apart, self.data.group_ids)
         order = np.lexsort((-distance, n_beyond))
         first = np.sort(np.unique(rows[order], return_index=True)[1])  # where each row is met first
         n_most = max(int(_RARE * (len(X) + 1)) - 1, 1)  # one more, a new row, is still a hundredth
@@ -260,9 +262,9 @@ class Columns:
         last = order[first[n_most - 1]]
         return int(n_beyond[last]), float(distance[last])
 
-    def _most_outlying(self, scaled: Floats, apart: Floats, units: Integers | None = None) -> Floats:
+    def _most_outlying(self, scaled: Floats, apart: Floats, group_ids: Integers | None = None) -> Floats:
         """Distances from medians (n_samples, n_features); 0 but for those of the most outlying rows."""
-        rows, columns, distance, n_beyond = self._beyond(scaled, apart, units)
+        rows, columns, distance, n_beyond = self._beyond(scaled, apart, group_ids)
         counted = np.zeros(apart.shape)
         if rows.size:
             most, least_distance = self._outlying_bound
@@ -271,12 +273,12 @@ class Columns:
         return counted
 
     def _beyond(
-        self, scaled: Floats, apart: Floats, units: Integers | None
+        self, scaled: Floats, apart: Floats, group_ids: Integers | None
     ) -> tuple[Integers, Integers, Floats, Integers]:
         """Rows and columns of values far from medians, their distances, and how many others lie as far out.
 
         `scaled` is in deviations of all rows, as `pooled` is, and `apart` in those of the rows that samples
-        are compared with; `units` (n_samples,) are those of training rows.
+        are compared with; `group_ids` (n_samples,) are those of training rows.
         """
         has_values = np.array([column.values.size > 0 for column in self.pooled], dtype=bool)
         rows, columns = np.nonzero((np.abs(apart) > _EXTREME_FROM) & has_values)  # no missing values
@@ -285,7 +287,7 @@ class Columns:
             cells = np.flatnonzero(columns == j)
             samples = rows[cells]
             n_beyond[cells] = self.pooled[j].beyond(
-                scaled[samples, j], apart[samples, j] > 0.0, None if units is None else units[samples]
+                scaled[samples, j], apart[samples, j] > 0.0, None if group_ids is None else group_ids[samples]
             )
         return rows, columns, np.abs(apart[rows, columns]), n_beyond
 

@@ -79,7 +79,7 @@ class Estimates(NamedTuple):
     """What classes say of samples."""
 
     log_density: Floats  # (n_samples, n_classes) what probabilities are made of
-    likeness: Floats  # (n_samples, n_classes) what typicality ranks
+    unscaled_score: Floats  # (n_samples, n_classes) what typicality ranks
     # (n_samples, n_classes, n_features) of the Rodeo, if they were asked for
     bandwidths: Floats | None = None
 
@@ -161,9 +161,9 @@ class Reference(NamedTuple):
     best: Shares = Shares(np.empty(0), np.zeros(1))  # the best scores of all rows
     odds: Sequence[Shares] = ()  # for each class the standardized log odds of its rows
 
-    def scores(self, likeness: Floats, outlyingness: Floats, expected: ExpectedChanges) -> Floats:
+    def scores(self, unscaled_score: Floats, outlyingness: Floats, expected: ExpectedChanges) -> Floats:
         """How typical samples are of each class (n_samples, n_classes), on a common scale."""
-        apart = likeness - self.center - expected.likeness
+        apart = unscaled_score - self.center - expected.unscaled_score
         scores: Floats = apart / self.spreads(expected)[:, np.newaxis]
         scores[expected.has_none] = self.best.values.max(initial=0.0)
         return scores - outlyingness
@@ -271,10 +271,10 @@ class Trust:
         self._reference: Reference | None = None
         self._changes: Floats | None = None
 
-    def judge(self, X: Floats, likeness: Floats, computation: Computation) -> Judgement:
+    def judge(self, X: Floats, unscaled_score: Floats, computation: Computation) -> Judgement:
         """Compare samples and their likenesses with training rows."""
         reference, expected = self.reference(computation), self._expected(X, computation)
-        scores = reference.scores(likeness, self.columns.outlyingness(X), expected)
+        scores = reference.scores(unscaled_score, self.columns.outlyingness(X), expected)
         novelty = reference.best.pvalues(scores.max(axis=1))
         typicality = _pvalues(reference.typical, scores)
         return Judgement(scores, typicality, novelty, reference.best, reference.spreads(expected))
@@ -304,16 +304,16 @@ class Trust:
     def _learn_reference(self, computation: Computation) -> Reference:
         data, codes, weights = self._densities.compared_rows, self._codes, self._weights
         own, n_classes = np.arange(codes.size), data.labels.size
-        log_density, likeness, _ = self._densities.leave_out(self._points, computation)
+        log_density, unscaled_score, _ = self._densities.leave_out(self._points, computation)
         log_odds = self._log_odds(log_density)
         expected = self._expected(data.X[self._points], computation)
         rows = codes, weights, n_classes
-        center, spread = center_and_spread((likeness - expected.likeness)[own, codes], *rows)
+        center, spread = center_and_spread((unscaled_score - expected.unscaled_score)[own, codes], *rows)
         odds_center, _ = medians_and_spread((log_odds - expected.odds)[own, codes], *rows)
         odds_of_prior = self._log_odds(np.zeros((1, n_classes)))[0]
         reference = Reference(center, spread, odds_center, odds_of_prior)
         outlyingness = self.columns.outlyingness(data.X[self._points], self._points)
-        scores = reference.scores(likeness, outlyingness, expected)
+        scores = reference.scores(unscaled_score, outlyingness, expected)
         odds = reference.odds_scores(log_odds, expected)
         return reference._replace(
             typical=_by_class(scores[own, codes], *rows),
@@ -344,7 +344,7 @@ class Trust:
         own, n_classes = np.arange(codes.size), densities.compared_rows.labels.size
         changes = []
         for new, old in (
-            (after.likeness, before.likeness),
+            (after.unscaled_score, before.unscaled_score),
             (self._log_odds(after.log_density), self._log_odds(before.log_density)),
         ):
             with np.errstate(invalid="ignore"):  # a class without other rows says nothing
@@ -379,14 +379,14 @@ def with_least_share(shares: Floats, chosen: Bools, least: float) -> Floats:
     return raised
 
 
-def _told_apart(likeness: Floats, codes: Integers, weights: Floats) -> float:
+def _told_apart(unscaled_score: Floats, codes: Integers, weights: Floats) -> float:
     """How often a row of a class is less typical of all other classes than a row of one of these is.
 
     It is the mean over the classes; half where there is but one.
     """
-    rows, n_classes = np.arange(codes.size), likeness.shape[1]
-    center, spread = center_and_spread(likeness[rows, codes], codes, weights, n_classes)
-    scores = (likeness - center) / spread
+    rows, n_classes = np.arange(codes.size), unscaled_score.shape[1]
+    center, spread = center_and_spread(unscaled_score[rows, codes], codes, weights, n_classes)
+    scores = (unscaled_score - center) / spread
     chances = []
     for y in range(n_classes if n_classes > 1 else 0):
         best = np.delete(scores, y, axis=1).max(axis=1)

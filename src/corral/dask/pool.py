@@ -24,18 +24,18 @@ from corral.pool.model import PoolModel
 
 
 def all_rows(
-    sources: Sequence[Source], of_all: Overview, levels: Integers | None, client: Any
+    sources: Sequence[Source], of_all: Overview, categories: Integers | None, client: Any
 ) -> TrainingRows:
     """Bring all rows that count to this process."""
     drawn = draw_rows(sources, of_all, of_all.n_rows.sum(axis=0), 0, client)
-    return _training(drawn.take(np.argsort(drawn.numbers)), levels)
+    return _training(drawn.take(np.argsort(drawn.numbers)), categories)
 
 
 def learn_cluster_pool(
     sources: Sequence[Source],
     of_all: Overview,
     settings: PoolSettings,
-    levels: Integers | None,
+    categories: Integers | None,
     block_rows: int,
     random: np.random.RandomState,
     computation: Computation,
@@ -43,14 +43,14 @@ def learn_cluster_pool(
 ) -> PoolModel:
     """Learn a pool of classes some of which have more than `max_rows` rows, as `learn_pool` does.
 
-    `levels` (n_features,) are numbers of categories, 0 for measurements, or None if all are. `block_rows`
+    `categories` (n_features,) are numbers of categories, 0 for measurements, or None if all are. `block_rows`
     rows of a class are averaged at once.
     """
     assert settings.max_rows is not None
     n_rows = of_all.n_rows.sum(axis=0)
     sizes = sample_sizes(n_rows, settings.max_rows)
     drawn = draw_rows(sources, of_all, sizes, int(random.randint(2**31 - 1)), client)
-    training = _training(drawn, levels)
+    training = _training(drawn, categories)
     sample = LabelledRows.sort(training)
     refuse_groups_of_whole_classes(training, sample)
 
@@ -63,16 +63,16 @@ def learn_cluster_pool(
         max_rows=settings.max_rows,
         n_rows=of_all.n_given,
         n=n_rows.sum() * sample.n / len(sample.X),
-        n_copies=sample.n_copies,
-        general=levels is not None or of_all.has_gaps or sources[0].grouped,
+        n_duplicates=sample.n_duplicates,
+        general=categories is not None or of_all.has_missing or sources[0].grouped,
         training=None,
         compress=compress,
     )
     return learn_large_pool(table, settings, random, computation)
 
 
-def _training(rows: Part, levels: Integers | None) -> TrainingRows:
-    return TrainingRows(rows.X, rows.y, rows.weights, levels, check_groups(rows.groups, len(rows.X)))
+def _training(rows: Part, categories: Integers | None) -> TrainingRows:
+    return TrainingRows(rows.X, rows.y, rows.weights, categories, check_groups(rows.groups, len(rows.X)))
 
 
 def _compress_rows(
@@ -80,8 +80,8 @@ def _compress_rows(
 ) -> dict[int, Centroids]:
     """Average all rows of compressed classes, block by block; `drawn` is the sample with its duplicates."""
     sample = plan.rows
-    row_of_sample = np.arange(len(drawn.X)) if sample.copies is None else sample.copies
-    held_out = shared(drawn.numbers[np.isin(row_of_sample, sample.units[plan.held_out])])
+    row_of_sample = np.arange(len(drawn.X)) if sample.duplicates is None else sample.duplicates
+    held_out = shared(drawn.numbers[np.isin(row_of_sample, sample.group_ids[plan.held_out])])
     given = len(drawn.X) if drawn.weights is None else drawn.weights.sum()
     heaviest = given / sample.all_weights.sum()
     tasks = []

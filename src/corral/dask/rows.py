@@ -21,7 +21,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from corral.array_types import Floats, Integers
-from corral.dask.levels import encode_part
+from corral.dask.categories import encode_part
 from corral.dask.reductions import compute
 from corral.estimators.collections import is_collection
 from corral.estimators.encoding import Encoding, names_of
@@ -77,7 +77,7 @@ class Overview(NamedTuple):
     n_rows: Integers  # (n_parts, n_classes) rows that count
     totals: Floats  # (n_classes,) the same of all partitions, weights counted
     n_given: int  # number of rows, also of those that do not count
-    has_gaps: bool  # whether some value is missing
+    has_missing: bool  # whether some value is missing
 
 
 def as_collection(X: Any, chunk: int) -> Any:

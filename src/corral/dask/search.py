@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from corral.dask.levels import learn_encoding
+from corral.dask.categories import learn_encoding
 from corral.dask.pool import all_rows, learn_cluster_pool
 from corral.dask.reductions import current_client
 from corral.dask.rows import as_collection, partitions, survey

@@ -18,7 +18,7 @@ from corral.array_types import (
     check_array,
     check_labels,
 )
-from corral.data.duplicates import copies_and_units, merge_copies, number_copies
+from corral.data.duplicates import duplicates_and_groups, merge_duplicates, number_duplicates
 from corral.data.hashing import content_keys
 from corral.data.tiles import ClassRows
 from corral.data.weights import effective_number, shares_of_largest, weights_or_ones
@@ -32,7 +32,7 @@ class TrainingRows(NamedTuple):
     weights: Floats | None  # (n_rows,) or None if all rows matter alike
     # (n_features,) how many levels each column has whose values are numbers of levels, 0 for a column of
     # measurements; None if all are
-    levels: Integers | None = None
+    n_categories: Integers | None = None
     # (n_rows,) numbers; rows that share one are left out together. None if each row stands alone.
     groups: Integers | None = None
 
@@ -44,8 +44,8 @@ class TrainingRows(NamedTuple):
             raise ValueError(f"y has the shape {self.y.shape} and not {(n,)}")
         if self.weights is not None:
             check_array("weights", self.weights, (n,), 0.0)
-        if self.levels is not None:
-            check_array("levels", self.levels, (d,), 0, LARGEST_INTEGER)
+        if self.n_categories is not None:
+            check_array("levels", self.n_categories, (d,), 0, LARGEST_INTEGER)
         if self.groups is not None:
             check_array("groups", self.groups, (n,), 0, LARGEST_INTEGER)
 
@@ -57,7 +57,7 @@ class TrainingRows(NamedTuple):
         if self.groups is not None and more.groups is not None:
             groups = np.concatenate([self.groups, more.groups + self.groups.max(initial=-1) + 1])
         X, y = np.concatenate([self.X, more.X]), np.concatenate([self.y, more.y])
-        return TrainingRows(X, y, weights, self.levels, groups)
+        return TrainingRows(X, y, weights, self.n_categories, groups)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,17 +72,17 @@ class LabelledRows:
     counts: Floats
     numbers: Integers  # (n_rows,) positions among the rows that were given, of copies that of the first
     # (n_rows,) numbers that copies with other labels and rows of a group share: they are left out together
-    units: Integers
+    group_ids: Integers
     # numbers that copies of one unit share, of all rows that count, before copies were merged; None without
     # any
-    copies: Integers | None
-    levels: Integers | None = None  # (n_features,) numbers of levels, 0 for a column of measurements
+    duplicates: Integers | None
+    n_categories: Integers | None = None  # (n_features,) numbers of levels, 0 for a column of measurements
     grouped: bool = False  # whether rows of a class may share a unit
 
     @classmethod
     def sort(cls, training: TrainingRows, expected: NDArray[Any] | None = None) -> LabelledRows:
         """Drop rows without weight, number the classes, also those expected, and merge copies."""
-        X, y, weights, levels, groups = training
+        X, y, weights, n_categories, groups = training
         numbers = np.arange(len(X))
         if weights is not None:
             numbers = np.flatnonzero(weights)
@@ -91,10 +91,10 @@ class LabelledRows:
         labels = np.unique(y) if expected is None else np.union1d(expected, y)
         codes = np.searchsorted(labels, y)
         counts = np.bincount(codes, weights, minlength=labels.size).astype(np.float64)
-        copies, units = copies_and_units(number_copies(X, codes), groups, len(X))
+        duplicates, group_ids = duplicates_and_groups(number_duplicates(X, codes), groups, len(X))
         first = np.arange(len(X))
-        if copies is not None:
-            first, weights = merge_copies(copies * labels.size + codes, weights)
+        if duplicates is not None:
+            first, weights = merge_duplicates(duplicates * labels.size + codes, weights)
         return cls(
             X[first],
             codes[first],
@@ -102,9 +102,9 @@ class LabelledRows:
             labels,
             counts,
             numbers[first],
-            units[first],
-            copies,
-            levels,
+            group_ids[first],
+            duplicates,
+            n_categories,
             groups is not None,
         )
 
@@ -115,21 +115,21 @@ class LabelledRows:
         check_array("X", self.X, (None, None), nan=True)
         check_array("codes", self.codes, (n,), 0, self.labels.size - 1)
         check_array("counts", self.counts, (self.labels.size,), 0.0)
-        check_array("units", self.units, (n,), 0, LARGEST_INTEGER)
+        check_array("units", self.group_ids, (n,), 0, LARGEST_INTEGER)
         check_array("numbers", self.numbers, (n,), 0, LARGEST_INTEGER)
         if np.unique(self.numbers).size != n:
             raise ValueError("numbers are not different")
         if self.weights is not None:
             check_array("weights", self.weights, (n,), SMALLEST, 1.0)
-        if self.copies is not None:
-            check_array("copies", self.copies, (None,), 0, LARGEST_INTEGER)
-        if self.levels is not None:
-            _check_levels(self.X, self.levels)
+        if self.duplicates is not None:
+            check_array("copies", self.duplicates, (None,), 0, LARGEST_INTEGER)
+        if self.n_categories is not None:
+            _check_categories(self.X, self.n_categories)
 
     @property
-    def n_copies(self) -> int:
+    def n_duplicates(self) -> int:
         """How many of the rows that were given are copies of others."""
-        return 0 if self.copies is None else self.copies.size - np.unique(self.copies).size
+        return 0 if self.duplicates is None else self.duplicates.size - np.unique(self.duplicates).size
 
     def take(self, positions: Integers) -> LabelledRows:
         """Keep some of the rows, and all classes."""
@@ -142,8 +142,8 @@ class LabelledRows:
             weights=weights,
             counts=counts,
             numbers=self.numbers[positions],
-            units=self.units[positions],
-            copies=None,
+            group_ids=self.group_ids[positions],
+            duplicates=None,
         )
 
     def extended(self, more: LabelledRows) -> LabelledRows:
@@ -157,8 +157,8 @@ class LabelledRows:
             codes=np.concatenate([self.codes, more.codes]),
             weights=weights,
             numbers=np.concatenate([self.numbers, more.numbers]),
-            units=np.concatenate([self.units, more.units]),
-            copies=None,
+            group_ids=np.concatenate([self.group_ids, more.group_ids]),
+            duplicates=None,
         )
 
     @property
@@ -185,12 +185,12 @@ class LabelledRows:
 
         It is -1 if there is none, and for the position -1.
         """
-        units, first = np.unique(self.units[of_class], return_index=True)
-        if not units.size:
+        group_ids, first = np.unique(self.group_ids[of_class], return_index=True)
+        if not group_ids.size:
             return np.full(positions.size, -1)
-        wanted = self.units[positions]
-        at = np.minimum(np.searchsorted(units, wanted), units.size - 1)
-        return np.where((positions >= 0) & (units[at] == wanted), first[at], -1)
+        wanted = self.group_ids[positions]
+        at = np.minimum(np.searchsorted(group_ids, wanted), group_ids.size - 1)
+        return np.where((positions >= 0) & (group_ids[at] == wanted), first[at], -1)
 
     def weights_of(self, positions: Integers) -> Floats | None:
         """Weights of some of the rows, or None if all rows matter alike."""
@@ -204,14 +204,14 @@ class LabelledRows:
     @property
     def is_alone(self) -> Bools:
         """(n_rows,) whether the class of a row has no row of another unit."""
-        _, unit = np.unique(self.units * np.int64(self.labels.size) + self.codes, return_inverse=True)
+        _, unit = np.unique(self.group_ids * np.int64(self.labels.size) + self.codes, return_inverse=True)
         is_alone: Bools = np.bincount(unit)[unit] == np.bincount(self.codes)[self.codes]
         return is_alone
 
     @property
     def mixed(self) -> bool:
         """Whether values are missing or levels."""
-        return bool(self.level_counts.any()) or bool(np.isnan(self.X).any())
+        return bool(self.category_counts.any()) or bool(np.isnan(self.X).any())
 
     @property
     def general(self) -> bool:
@@ -219,23 +219,30 @@ class LabelledRows:
         return self.grouped or self.mixed
 
     @property
-    def level_counts(self) -> Integers:
+    def category_counts(self) -> Integers:
         """Number of levels of each column, 0 for measurements."""
-        return np.zeros(self.X.shape[1], dtype=np.int64) if self.levels is None else self.levels
+        return np.zeros(self.X.shape[1], dtype=np.int64) if self.n_categories is None else self.n_categories
 
     def arrange(self, scaled: Floats) -> Sequence[ClassRows]:
         """Put the rows of each class, scaled, in the order in which kernels read them."""
         return [
             ClassRows.arrange(
-                scaled[at], self.weights_of(at), self.level_counts, self.units[at] if self.grouped else None
+                scaled[at],
+                self.weights_of(at),
+                self.category_counts,
+                self.group_ids[at] if self.grouped else None,
             )
             for at in self.members()
         ]
 
 
-def _check_levels(X: Floats, levels: Integers) -> None:
+def _check_categories(X: Floats, n_categories: Integers) -> None:
     """Refuse columns of levels that hold anything but their numbers."""
-    check_array("levels", levels, (X.shape[1],), 0, LARGEST_INTEGER)
-    numbers = np.where(np.isnan(X), 0.0, X)[:, levels > 0]
-    if (numbers < 0.0).any() or (numbers >= levels[levels > 0]).any() or (numbers % 1.0 != 0.0).any():
+    check_array("levels", n_categories, (X.shape[1],), 0, LARGEST_INTEGER)
+    numbers = np.where(np.isnan(X), 0.0, X)[:, n_categories > 0]
+    if (
+        (numbers < 0.0).any()
+        or (numbers >= n_categories[n_categories > 0]).any()
+        or (numbers % 1.0 != 0.0).any()
+    ):
         raise ValueError("X holds something else than numbers of levels")

@@ -69,7 +69,7 @@ _FEW_HOLDERS = 3
 _ROUNDING = 1e-6
 
 
-def merge_copies(numbers: Integers, weights: Floats | None) -> tuple[Integers, Floats]:
+def merge_duplicates(numbers: Integers, weights: Floats | None) -> tuple[Integers, Floats]:
     """Make one row of all rows that share a number, with the sum of their weights.
 
     Returns the positions of the first row of each number, in order, and the weights.
@@ -79,7 +79,7 @@ def merge_copies(numbers: Integers, weights: Floats | None) -> tuple[Integers, F
     return first, np.bincount(numbers, weights).astype(np.float64)
 
 
-def number_copies(X: Floats, codes: Integers | None = None) -> Integers | None:
+def number_duplicates(X: Floats, codes: Integers | None = None) -> Integers | None:
     """Number the rows of a table so that duplicates, and only they, share a number; None if there are none.
 
     A missing value counts as a value like others, but a row without any value is no duplicate of another.
@@ -87,39 +87,39 @@ def number_copies(X: Floats, codes: Integers | None = None) -> Integers | None:
     """
     codes = np.zeros(len(X), dtype=np.int64) if codes is None else codes
     has_values = ~np.isnan(X).all(axis=1)
-    copies = _number_complete(filled(X[has_values]), codes[has_values])
-    if copies is None:
+    duplicates = _number_complete(filled(X[has_values]), codes[has_values])
+    if duplicates is None:
         return None
     numbers = np.arange(len(X), 2 * len(X))  # rows without any value have numbers of their own
-    numbers[has_values] = copies
+    numbers[has_values] = duplicates
     return _in_order(numbers)
 
 
-def copies_and_units(
-    copies: Integers | None, groups: Integers | None, n_rows: int
+def duplicates_and_groups(
+    duplicates: Integers | None, groups: Integers | None, n_rows: int
 ) -> tuple[Integers | None, Integers]:
     """Find what is left out together: numbers of duplicates, None without any, and numbers of units.
 
-    `copies` and `groups` are numbers (n_rows,) that duplicates, and rows of a group, share, or None. Equal
-    rows in groups that stay apart are no duplicates.
+    `duplicates` and `groups` are numbers (n_rows,) that duplicates, and rows of a group, share, or
+    None. Equal rows in groups that stay apart are no duplicates.
     """
     if groups is None:
-        return copies, np.arange(n_rows) if copies is None else copies
+        return duplicates, np.arange(n_rows) if duplicates is None else duplicates
     _, group = np.unique(groups, return_inverse=True)
-    if copies is None:
+    if duplicates is None:
         return None, group
-    units = _joined_groups(copies, group)[group]
-    copies = _in_order(copies * (units.max(initial=-1) + 1) + units)
-    return copies if np.unique(copies).size < n_rows else None, units
+    group_ids = _joined_groups(duplicates, group)[group]
+    duplicates = _in_order(duplicates * (group_ids.max(initial=-1) + 1) + group_ids)
+    return duplicates if np.unique(duplicates).size < n_rows else None, group_ids
 
 
-def _joined_groups(copies: Integers, group: Integers) -> Integers:
+def _joined_groups(duplicates: Integers, group: Integers) -> Integers:
     """Number groups (n_groups,) so that those share a number that share most of their rows.
 
     Of the groups that hold a row each is compared with the next in size, and with all if they are few.
     """
     n_groups = int(group.max(initial=-1)) + 1
-    row, holder = np.divmod(np.unique(copies * n_groups + group), max(n_groups, 1))
+    row, holder = np.divmod(np.unique(duplicates * n_groups + group), max(n_groups, 1))
     n_different = np.bincount(holder, minlength=n_groups)
     order = np.lexsort((holder, n_different[holder], row))
     row, holder = row[order], holder[order]

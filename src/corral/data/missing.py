@@ -17,7 +17,7 @@ def patterns(gaps: Bools) -> Iterator[tuple[Integers, Integers]]:
     yield from zip(rows, map(np.flatnonzero, different), strict=True)
 
 
-def without_gaps(x: Floats) -> Floats:
+def without_missing(x: Floats) -> Floats:
     """Columns with their means in place of gaps, so that rows without a value speak for no class."""
     gaps = np.isnan(x)
     means = np.where(gaps, 0.0, x).sum(axis=0) / np.maximum((~gaps).sum(axis=0), 1)

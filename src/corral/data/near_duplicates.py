@@ -80,7 +80,7 @@ class NearDuplicates(NamedTuple):
 
 
 def near_duplicates(
-    X: Floats, levels: Integers | None = None, groups: Integers | None = None
+    X: Floats, n_categories: Integers | None = None, groups: Integers | None = None
 ) -> NearDuplicates | None:
     """Find rows that repeat another row but for one value or small differences; None if chance explains them.
 
@@ -103,7 +103,7 @@ def near_duplicates(
     n_searched, rows, complete = rows.size, rows[first], complete[first]
     missing = np.isnan(X[rows])
     differing = _pairs_but_one_value(complete)
-    close = _close_pairs(complete, missing, levels)
+    close = _close_pairs(complete, missing, n_categories)
     if groups is not None:
         group = groups[rows]
         differing, close = (pairs[group[pairs[:, 0]] != group[pairs[:, 1]]] for pairs in (differing, close))
@@ -172,15 +172,15 @@ def _explained_by_chance(X: Floats, n_differing: float) -> bool:
 # Small differences
 
 
-def _close_pairs(X: Floats, missing: Bools, levels: Integers | None) -> Integers:
+def _close_pairs(X: Floats, missing: Bools, n_categories: Integers | None) -> Integers:
     """Pairs (n_pairs, 2) of rows that differ from each other by far less than from all other rows."""
     none = np.empty((0, 2), dtype=np.int64)
     values = np.where(missing, np.nan, X)
     in_order = np.sort(values, axis=0)
     n_known = (~missing).sum(axis=0)
     is_continuous = (in_order[1:] > in_order[:-1]).sum(axis=0) >= np.maximum(_DISTINCT_SHARE * n_known, 5)
-    if levels is not None:
-        is_continuous &= levels == 0
+    if n_categories is not None:
+        is_continuous &= n_categories == 0
     if np.count_nonzero(is_continuous) < 2:
         return none
     Z = _scaled(values[:, is_continuous])
@@ -193,7 +193,7 @@ def _close_pairs(X: Floats, missing: Bools, levels: Integers | None) -> Integers
         return none
     unit = float(np.median(fifth))
     dimension = max(np.log(2.0) / max(float(np.log(tenth / fifth).mean()), 1e-3), 1.0)
-    is_measured = ~is_continuous if levels is None else ~is_continuous & (levels == 0)
+    is_measured = ~is_continuous if n_categories is None else ~is_continuous & (n_categories == 0)
     exact = np.where(is_measured, _coarse(X), X)[:, ~is_continuous]
     exact = np.column_stack([exact, missing[:, is_continuous]])
     keys = row_keys(exact, np.arange(exact.shape[1]))

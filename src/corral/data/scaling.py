@@ -98,7 +98,9 @@ class Scale:
         return log_widths
 
 
-def learn_scale(X: Floats, weights: Floats | None, kind: ScaleKind, levels: Integers | None = None) -> Scale:
+def learn_scale(
+    X: Floats, weights: Floats | None, kind: ScaleKind, n_categories: Integers | None = None
+) -> Scale:
     """Learn a scale from the values of pooled rows, each counting as often as its weight says.
 
     A column without spread, or with less than the smallest normal double, keeps its own units, and so does
@@ -109,7 +111,9 @@ def learn_scale(X: Floats, weights: Floats | None, kind: ScaleKind, levels: Inte
     if kind is None:
         return identity
     missing = np.isnan(X)
-    scaled = ~missing.all(axis=0) & (np.ones(d, dtype=np.bool_) if levels is None else levels == 0)
+    scaled = ~missing.all(axis=0) & (
+        np.ones(d, dtype=np.bool_) if n_categories is None else n_categories == 0
+    )
     if kind in ("rank", "score"):
         knots: list[tuple[Floats, Floats] | None] = [None] * d
         for j in np.flatnonzero(scaled).tolist():
@@ -118,8 +122,8 @@ def learn_scale(X: Floats, weights: Floats | None, kind: ScaleKind, levels: Inte
         return replace(identity, knots=tuple(knots))
     if not scaled.all():
         X = np.where(scaled, X, np.nan)
-    units = standard_of_values(X, weights) if kind == "standard" else _range_units(*_finite_ranges(X))
-    return Scale(np.where(scaled, units.center, 0.0), np.where(scaled, units.half_width, 0.5))
+    group_ids = standard_of_values(X, weights) if kind == "standard" else _range_units(*_finite_ranges(X))
+    return Scale(np.where(scaled, group_ids.center, 0.0), np.where(scaled, group_ids.half_width, 0.5))
 
 
 def standard_of_values(X: Floats, weights: Floats | None) -> Scale:

@@ -44,13 +44,13 @@ def _folds_of_rows(data: LabelledRows, shuffled: Integers, n_folds: int) -> Inte
             positions = least[value]
         folds[of_class] = np.unique(positions, return_inverse=True)[1] % n_folds
     # Duplicates in several classes have the fold of one of them.
-    least, unit = _least_by_group(shuffled, data.units)
+    least, unit = _least_by_group(shuffled, data.group_ids)
     return folds[np.argsort(shuffled)[least[unit]]]
 
 
 def _folds_of_groups(data: LabelledRows, shuffled: Integers, n_folds: int) -> Integers:
     """Divide the groups of one class after the other: few groups must not share a fold by chance."""
-    least, group = _least_by_group(shuffled, data.units)
+    least, group = _least_by_group(shuffled, data.group_ids)
     folds = np.full(least.size, -1)
     n_placed = 0
     classes = [of_class for of_class in data.members() if of_class.size]
@@ -66,7 +66,7 @@ def stratified_parts(
     data: LabelledRows, order: Integers, n_parts: int, random: np.random.RandomState
 ) -> Integers:
     """Divide groups into parts (n_rows,) of equal size that have their share of every class."""
-    least, group = _least_by_group(order, data.units)
+    least, group = _least_by_group(order, data.group_ids)
     is_first = order == least[group]
     codes = np.empty(least.size, dtype=np.int64)
     codes[group[is_first]] = data.codes[is_first]
@@ -84,13 +84,13 @@ def random_parts(
     If each part had its share of every class, as folds have, priors from the other parts would favour the
     classes that are rarer in it, and noise would seem to be predictable.
     """
-    least, group = _least_by_group(order, data.units)
+    least, group = _least_by_group(order, data.group_ids)
     return (shuffle(least, random) % n_parts)[group]
 
 
 def spread_parts(data: LabelledRows, order: Integers, n_parts: int) -> Integers:
     """Divide groups into parts (n_rows,) in turns, in the order of their first rows."""
-    least, group = _least_by_group(order, data.units)
+    least, group = _least_by_group(order, data.group_ids)
     parts: Integers = (np.argsort(np.argsort(least)) % n_parts)[group]
     return parts
 

@@ -43,7 +43,7 @@ def effective_weights(weights: Floats, groups: Integers, n_groups: int) -> Float
 
 def largest_design_effect(weights: Floats, groups: Integers) -> float:
     """Design effect where all rows of a group agree, at least 1."""
-    return float((sums_by_unit(weights, groups) ** 2).sum() / (weights @ weights))
+    return float((sums_by_group(weights, groups) ** 2).sum() / (weights @ weights))
 
 
 def design_effect(residuals: Floats, weights: Floats, groups: Integers) -> float:
@@ -55,7 +55,7 @@ def design_effect(residuals: Floats, weights: Floats, groups: Integers) -> float
     alone = float(((weights * residuals) ** 2).sum())
     if alone == 0.0:
         return largest
-    together = float((sums_by_unit(weights * residuals, groups) ** 2).sum())
+    together = float((sums_by_group(weights * residuals, groups) ** 2).sum())
     return float(np.clip(together / alone, 1.0, largest))
 
 
@@ -64,10 +64,10 @@ def weights_or_ones(weights: Floats | None, n: int) -> Floats:
     return np.ones(n) if weights is None else weights
 
 
-def sums_by_unit(values: Floats, units: Integers) -> Floats:
+def sums_by_group(values: Floats, group_ids: Integers) -> Floats:
     """Sums (..., n_units) over the points (..., n_points) of each unit."""
-    order = np.argsort(units, kind="stable")
-    first = np.flatnonzero(np.diff(units[order], prepend=units[order[0]] - 1))
+    order = np.argsort(group_ids, kind="stable")
+    first = np.flatnonzero(np.diff(group_ids[order], prepend=group_ids[order[0]] - 1))
     sums: Floats = np.add.reduceat(values[..., order], first, axis=-1)
     return sums
 

@@ -51,8 +51,8 @@ def written_numbers(texts: Iterable[str], fewest: int = FEWEST_TEXTS) -> Written
     tried = list(islice(texts, _TEXTS_TRIED))
     cells = [(text, match) for text in tried if (match := _CELL.fullmatch(text.strip()))]
     cells = [(text, match) for text, match in cells if not (match["before"] and match["after"])]
-    units = Counter(unit for _, match in cells if (unit := match["before"] + match["after"]))
-    unit = min(units, key=lambda each: (-units[each], each)) if units else ""
+    group_ids = Counter(unit for _, match in cells if (unit := match["before"] + match["after"]))
+    unit = min(group_ids, key=lambda each: (-group_ids[each], each)) if group_ids else ""
     cells = [(text, match) for text, match in cells if match["before"] + match["after"] in ("", unit)]
     if len(cells) < max(fewest, _NEARLY_ALL * len(tried), 1):
         return None

@@ -38,10 +38,10 @@ class TableEstimator(BaseEstimator):
     n_jobs: int | None
     verbose: int
 
-    def _validate_columns(self, d: int, levels: Integers | None) -> None:
+    def _validate_columns(self, d: int, categories: Integers | None) -> None:
         """Refuse a fitted estimator of another number of columns, or with other numbers of levels."""
         validate_columns(self, self.encoding_.n_columns)
-        if len(self.encoding_.levels) != d or not equal_or_none(self.encoding_.counts, levels):
+        if len(self.encoding_.categories) != d or not equal_or_none(self.encoding_.counts, categories):
             raise ValueError("levels are not as many as the encoding has")
 
     def _check_rows(

@@ -210,7 +210,7 @@ class CorralClassifier(DensityClassifier):
     def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
         settings, random = self._settings(data.labels, data.counts), check_random_state(self.random_state)
         self.model_ = learn_pool(training, data, settings, random, self._computation())
-        warn_of_duplicates(self, training, data.n_copies)
+        warn_of_duplicates(self, training, data.n_duplicates)
         return self
 
     @property

@@ -46,7 +46,7 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
 
     def __corral_validate__(self) -> None:
         """Refuse a model of another table; `load_model` calls it."""
-        self._validate_columns(self.model_.n_features, self.model_.data.levels)
+        self._validate_columns(self.model_.n_features, self.model_.data.n_categories)
 
     def partial_fit(
         self,
@@ -103,7 +103,7 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
                 check_kind_of_labels(rows.y, self.classes_, "the classes so far are")
                 expected = self.classes_ if expected is None else np.union1d(self.classes_, expected)
                 recoded = before.recoded(training.X, self.encoding_)  # with the levels of the new rows
-                rows = training._replace(X=recoded, levels=self.encoding_.counts).extended(rows)
+                rows = training._replace(X=recoded, n_categories=self.encoding_.counts).extended(rows)
             return self._learn(rows, sort_rows(rows, expected))
 
     @by_rows()
@@ -438,7 +438,7 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         check_is_fitted(self)
         model = self.model_
         evidence = evidence_of_classes(model, self._computation())
-        return class_description(self, model.contrast, model.comparison, model.gap_contrast, evidence)
+        return class_description(self, model.contrast, model.comparison, model.missing_contrast, evidence)
 
     @property
     def feature_importances_(self) -> Floats:
@@ -500,9 +500,9 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         return self.model_.prior
 
     @property
-    def n_copies_(self) -> int:
+    def n_duplicates_(self) -> int:
         """Number of training rows that are copies of others."""
-        return self.model_.n_copies
+        return self.model_.n_duplicates
 
     def _selected_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
         """Find the markers of each class in some of the rows."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral.array_types import Bools, Floats, Integers
-from corral.estimators.encoding import with_names_of_levels
+from corral.estimators.encoding import with_category_names
 from corral.estimators.html import html_lines, html_table
 from corral.estimators.validation import feature_names, import_pandas
 from corral.markers.comparison import Comparison, background_sizes
@@ -125,17 +125,17 @@ class Description:
     background_range: Floats
     shares: Floats
     background_classes: Integers
-    levels: Sequence[list[Any] | None]
+    categories: Sequence[list[Any] | None]
     often_missing: Bools
     missing_shares: Floats
     missing_background_classes: Integers
 
     def value_text(self, variable: int, value: float) -> str:
         """Write a value of a variable: a number, or the name of a level."""
-        levels = self.levels[variable]
-        if levels is None or np.isnan(value):
+        categories = self.categories[variable]
+        if categories is None or np.isnan(value):
             return value_text(value)
-        return str(levels[int(value)])
+        return str(categories[int(value)])
 
     def phrase(self, label_number: int, variable: int) -> str:
         """Say how a class differs in a variable, as in "petal length low (1.5; others 4.9)".
@@ -309,7 +309,7 @@ class Description:
             "evidence": self.evidence,
         }
         names = ("typical", "others", "background")
-        columns |= {name: with_names_of_levels(getattr(self, name), self.levels) for name in names}
+        columns |= {name: with_category_names(getattr(self, name), self.categories) for name in names}
         columns["background_classes"] = self.background_classes
         for i, prefix in enumerate(("", "others_", "background_")):
             lower, upper = (self.typical_range, self.others_range, self.background_range)[i]
@@ -359,7 +359,7 @@ def class_description(
     evidence: Floats | None = None,
 ) -> Description:
     """Put together how classes differ, also in what is missing, and what their labels rest on."""
-    markers, levels = contrast.markers, estimator.encoding_.names_of_levels()
+    markers, categories = contrast.markers, estimator.encoding_.names_of_levels()
     effect, has_rows = comparison.effect, comparison.class_weights > 0.0
     typical, others, background = comparison.middles
     own_range, others_range, background_range = comparison.quartiles.swapaxes(0, 1)
@@ -368,7 +368,7 @@ def class_description(
         classes=estimator.classes_,
         feature_names=feature_names(estimator),
         markers=markers,
-        direction=_directions(comparison, levels),
+        direction=_directions(comparison, categories),
         effect=effect,
         pvalue=contrast.pvalue,
         typical=typical,
@@ -382,18 +382,18 @@ def class_description(
         background_range=background_range,
         shares=comparison.shares,
         background_classes=comparison.n_background,
-        levels=levels,
+        categories=categories,
         often_missing=np.zeros_like(markers) if missing is None else missing.markers,
         missing_shares=comparison.missing_shares(missing_background),
         missing_background_classes=background_sizes(missing_background, has_rows),
     )
 
 
-def _directions(comparison: Comparison, levels: Sequence[list[Any] | None]) -> NDArray[np.object_]:
+def _directions(comparison: Comparison, categories: Sequence[list[Any] | None]) -> NDArray[np.object_]:
     """Directions in words, with what is more or less often."""
     direction: NDArray[np.object_] = comparison.direction.astype(object)
     for a, j in np.argwhere(np.char.endswith(comparison.direction, "often")).tolist():
-        names, (low, high) = levels[j], comparison.bounds[:, a, j].tolist()
+        names, (low, high) = categories[j], comparison.bounds[:, a, j].tolist()
         category = None if names is None else str(names[int(low)])
         direction[a, j] = frequency_words(low, high, direction[a, j], category, int(comparison.n_alike[a, j]))
     return direction

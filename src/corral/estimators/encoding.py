@@ -46,7 +46,7 @@ class Column:
     name: str  # "x3" if it has none
     kind: str  # "number", "levels", "ordered" or, before it becomes variables, "dates"
     cells: NDArray[Any]  # (n_rows,) numbers, or objects of which some may be missing
-    levels: list[Any] | None = None  # in order, if its type lists them; else they are those that it holds
+    categories: list[Any] | None = None  # in order, if its type lists them; else they are those that it holds
 
     @cached_property
     def factorized(self) -> tuple[Integers, list[Any]]:
@@ -55,15 +55,15 @@ class Column:
         values: list[Any] = []
         positions: dict[Any, int] = {}
         for value in dict.fromkeys(cells):
-            positions[value] = -1 if is_gap(value) else len(values)
-            if not is_gap(value):
+            positions[value] = -1 if is_missing(value) else len(values)
+            if not is_missing(value):
                 values.append(value.item() if isinstance(value, np.generic) else value)
         return np.fromiter(map(positions.__getitem__, cells), np.int64, len(cells)), values
 
     @property
     def is_text(self) -> bool:
         """Whether it holds text alone, of which its type does not list the categories."""
-        values = self.factorized[1] if self.kind == "levels" and self.levels is None else []
+        values = self.factorized[1] if self.kind == "levels" and self.categories is None else []
         return bool(values) and all(isinstance(value, str) for value in values)
 
     @property
@@ -75,9 +75,9 @@ class Column:
     def learnt_levels(self) -> list[Any]:
         """The levels of a column, in order."""
         values = self.factorized[1]
-        if self.levels is not None:
+        if self.categories is not None:
             present = set(values)
-            return [level for level in self.levels if self.kind == "ordered" or level in present]
+            return [level for level in self.categories if self.kind == "ordered" or level in present]
         try:
             return sorted(values)
         except TypeError:  # text and numbers
@@ -91,7 +91,7 @@ class Column:
             numbers = np.empty(len(self.cells))
             for i, value in enumerate(self.cells.tolist()):
                 try:
-                    numbers[i] = np.nan if is_gap(value) else float(value)
+                    numbers[i] = np.nan if is_missing(value) else float(value)
                 except OverflowError:
                     raise ValueError(
                         f"Column {self.name!r} holds a number in row {i} that is too large for a float."
@@ -103,10 +103,10 @@ class Column:
         refuse_infinite(self.name, numbers)
         return numbers
 
-    def positions(self, levels: Sequence[Any]) -> tuple[Floats, Counter[str]]:
+    def positions(self, categories: Sequence[Any]) -> tuple[Floats, Counter[str]]:
         """Positions of values among levels, NaN where there is none, and how often values are no levels."""
         codes, values = self.factorized
-        position = {level: float(k) for k, level in enumerate(levels)}
+        position = {level: float(k) for k, level in enumerate(categories)}
         numbers = np.array([*(position.get(value, np.nan) for value in values), np.nan])
         counts = zip(values, self.counts.tolist(), strict=True)
         unknown = Counter({str(value): n for value, n in counts if value not in position})
@@ -117,7 +117,7 @@ class Column:
 class Encoding:
     """How the columns of a table become numbers."""
 
-    levels: Sequence[list[Any] | None]  # for each column its levels, or None for a column of numbers
+    categories: Sequence[list[Any] | None]  # for each column its levels, or None for a column of numbers
     ordered: Bools  # (n_features,) whether the positions of levels count as measurements
     # positions of columns of numbers that had no value in `fit`, whatever type they had. Values of any type
     # that samples hold there are unknown, as categories are that no training row has.
@@ -130,20 +130,20 @@ class Encoding:
         positions = [column.position for column in self.dates]
         if positions != sorted(set(positions)) or positions[-1:] > [self.n_columns - 1]:
             raise ValueError("the columns of dates are not those of the table")
-        d = len(self.levels)
+        d = len(self.categories)
         if self.ordered.shape != (d,) or any(
-            j not in range(d) or self.levels[j] is not None for j in self.empty
+            j not in range(d) or self.categories[j] is not None for j in self.empty
         ):
             raise ValueError(f"the encoding is not one of {d} columns")
-        for levels in (levels for levels in self.levels if levels is not None):
-            plain = all(isinstance(level, str | int | float) for level in levels)
-            if not plain or len(set(levels)) != len(levels):
+        for categories in (categories for categories in self.categories if categories is not None):
+            plain = all(isinstance(level, str | int | float) for level in categories)
+            if not plain or len(set(categories)) != len(categories):
                 raise ValueError("levels are not different texts or numbers")
 
     @property
     def n_columns(self) -> int:
         """Number of columns of the table, of which those of dates may be several variables."""
-        return len(self.levels) - sum(len(column.parts) - 1 for column in self.dates)
+        return len(self.categories) - sum(len(column.parts) - 1 for column in self.dates)
 
     def column_positions(self) -> Integers:
         """(n_features,) the position of the column in the table that each variable is made of."""
@@ -163,28 +163,28 @@ class Encoding:
         """For each column of the table its levels, or None for numbers and dates."""
         first = np.searchsorted(self.column_positions(), np.arange(self.n_columns))
         positions = {column.position for column in self.dates}
-        return [None if j in positions else self.levels[k] for j, k in enumerate(first.tolist())]
+        return [None if j in positions else self.categories[k] for j, k in enumerate(first.tolist())]
 
     @property
     def counts(self) -> Integers | None:
         """(n_features,) numbers of levels, 0 for measurements; None if there are no levels."""
-        each = [0 if levels is None else max(len(levels), 1) for levels in self.names_of_levels()]
+        each = [0 if categories is None else max(len(categories), 1) for categories in self.names_of_levels()]
         return np.array(each, dtype=np.int64) if any(each) else None
 
     @property
     def ignored(self) -> frozenset[int]:
         """Positions of columns without any value in `fit`, of numbers or of levels."""
-        variables = self.empty | {j for j, levels in enumerate(self.levels) if levels == []}
+        variables = self.empty | {j for j, categories in enumerate(self.categories) if categories == []}
         return frozenset(self.column_positions()[sorted(variables)].tolist())
 
     def names_of_levels(self) -> list[list[Any] | None]:
         """For each column its levels, or None for measurements and what counts as such."""
-        pairs = zip(self.levels, self.ordered, strict=True)
-        return [None if ordered else levels for levels, ordered in pairs]
+        pairs = zip(self.categories, self.ordered, strict=True)
+        return [None if ordered else categories for categories, ordered in pairs]
 
     def decode(self, X: Floats) -> NDArray[Any]:
         """Numbers as values of the table again: the same if no column has levels, else objects."""
-        return with_names_of_levels(X, self.levels)
+        return with_category_names(X, self.categories)
 
     @classmethod
     def of_numbers(cls, d: int) -> Encoding:
@@ -201,15 +201,15 @@ class Encoding:
             if (found := DateColumn.learn(j, column.cells.tolist())) is not None
         ]
         variables, _ = with_dates(columns, dates)
-        levels = [None if column.kind == "number" else column.learnt_levels() for column in variables]
+        categories = [None if column.kind == "number" else column.learnt_levels() for column in variables]
         ordered = np.array([column.kind == "ordered" for column in variables], dtype=np.bool_)
-        return cls(levels, ordered, dates=dates)
+        return cls(categories, ordered, dates=dates)
 
     def extended(self, columns: Sequence[Column]) -> Encoding:
         """Add the levels of further rows, in the order that all rows together would give them."""
-        joint, ordered = list(self.levels), self.ordered.copy()
+        joint, ordered = list(self.categories), self.ordered.copy()
         variables, _ = with_dates(columns, self.dates)
-        for j, (column, known) in enumerate(zip(variables, self.levels, strict=True)):
+        for j, (column, known) in enumerate(zip(variables, self.categories, strict=True)):
             if known is not None:
                 joint[j] = _joint_levels(known, column, ordered[j])
             elif j in self.empty and column.kind != "number":  # as if all rows came at once
@@ -219,7 +219,7 @@ class Encoding:
     def recoded(self, X: Floats, other: Encoding) -> Floats:
         """Turn numbers by this encoding into those by another one, which has all its levels."""
         X = X.copy()
-        for j, (before, after) in enumerate(zip(self.levels, other.levels, strict=True)):
+        for j, (before, after) in enumerate(zip(self.categories, other.categories, strict=True)):
             if before is None or after is None or before == after:
                 continue
             position = {level: float(k) for k, level in enumerate(after)}
@@ -232,11 +232,11 @@ class Encoding:
         variables, undated = with_dates(columns, self.dates)
         unknown: Unknown = {}
         X = np.empty((len(columns[0].cells), len(variables)))
-        for j, (column, levels) in enumerate(zip(variables, self.levels, strict=True)):
-            if levels is None and j not in self.empty:
+        for j, (column, categories) in enumerate(zip(variables, self.categories, strict=True)):
+            if categories is None and j not in self.empty:
                 X[:, j], strange = column.numbers(), Counter[str]()
             else:
-                X[:, j], strange = column.positions(levels or ())
+                X[:, j], strange = column.positions(categories or ())
             if strange:
                 unknown[column.name] = strange
         return X, unknown, undated
@@ -266,16 +266,16 @@ def _dates_as_text(column: Column) -> Column:
     """A column of dates as text, such as the name of a category; any other as it is."""
     if column.kind != "dates":
         return column
-    texts = [None if is_gap(value) else str(value) for value in column.cells.tolist()]
+    texts = [None if is_missing(value) else str(value) for value in column.cells.tolist()]
     return replace(column, kind="levels", cells=as_objects(texts))
 
 
-def with_names_of_levels(X: Floats, levels: Sequence[list[Any] | None]) -> NDArray[Any]:
+def with_category_names(X: Floats, categories: Sequence[list[Any] | None]) -> NDArray[Any]:
     """Numbers with the names of levels in place of their positions; the same array if there are none."""
-    if all(of_column is None for of_column in levels):
+    if all(of_column is None for of_column in categories):
         return X
     named: NDArray[Any] = X.astype(object)
-    for j, of_column in enumerate(levels):
+    for j, of_column in enumerate(categories):
         if of_column is not None:
             named[:, j] = [None if np.isnan(k) else of_column[int(k)] for k in X[:, j]]
     return named
@@ -298,7 +298,7 @@ def _joint_levels(known: list[Any], column: Column, is_ordered: bool) -> list[An
             f"Column {column.name!r} has the level {new[0]!r}, for which the order of levels in the rows so "
             "far has no place: fit all rows together."
         )
-    declared = column.levels if earlier <= set(column.levels or ()) else None
+    declared = column.categories if earlier <= set(column.categories or ()) else None
     return Column(column.name, "levels", as_objects([*known, *present]), declared).learnt_levels()
 
 
@@ -354,7 +354,7 @@ def _of_series(series: nw.Series[Any], is_ignored: bool) -> Column:
 
 def _of_anything(name: str, values: list[Any]) -> Column:
     """A column whose values, as text, are only counted."""
-    return Column(name, "number", as_objects([None if is_gap(value) else str(value) for value in values]))
+    return Column(name, "number", as_objects([None if is_missing(value) else str(value) for value in values]))
 
 
 def _of_cells(name: str, cells: NDArray[Any]) -> Column:
@@ -364,7 +364,7 @@ def _of_cells(name: str, cells: NDArray[Any]) -> Column:
     values = cells.tolist()
     types = set(map(type, values))
     if not all(issubclass(each, _TAKEN) for each in types):
-        present = [i for i, value in enumerate(values) if not is_gap(value)]
+        present = [i for i, value in enumerate(values) if not is_missing(value)]
         strange = [i for i in present if not isinstance(values[i], _TAKEN)]
         if strange and all(isinstance(values[i], str) or is_date(values[i]) for i in present):
             return Column(name, "dates", cells)
@@ -417,17 +417,17 @@ def as_objects(values: list[Any]) -> NDArray[np.object_]:
     return np.fromiter(values, dtype=object, count=len(values))
 
 
-def are_gaps(values: NDArray[Any]) -> Bools:
+def are_missing(values: NDArray[Any]) -> Bools:
     """Which values of a column are missing."""
     if values.dtype.kind in "fmM":
         missing: Bools = np.isnan(values)  # which is true of times that are none, too
         return missing
     if values.dtype.kind != "O":
         return np.zeros(values.shape, dtype=np.bool_)
-    return np.array([is_gap(value) for value in values.tolist()], dtype=np.bool_)
+    return np.array([is_missing(value) for value in values.tolist()], dtype=np.bool_)
 
 
-def is_gap(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """None, NaN, a time that is none, or pandas' NA, which is not even equal to itself."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
@@ -442,7 +442,8 @@ def marked_columns(columns: Sequence[Column], categorical: Any) -> list[Column]:
     """Columns of which the user has said which hold levels."""
     if categorical is None:
         return [
-            replace(each, kind="number", levels=None) if each.kind != "dates" else each for each in columns
+            replace(each, kind="number", categories=None) if each.kind != "dates" else each
+            for each in columns
         ]
     named = positions_of(categorical, [column.name for column in columns])
     marked = list(columns)
@@ -489,7 +490,7 @@ def are_slips(n_texts: int, n_values: int) -> bool:
 
 def _refuse_few_texts(column: Column) -> None:
     """Refuse a column of numbers and a few texts, which would make levels of them all."""
-    if column.kind != "levels" or column.levels is not None:
+    if column.kind != "levels" or column.categories is not None:
         return
     values, counts = column.factorized[1], column.counts
     are_text = np.array([isinstance(value, str) for value in values], dtype=np.bool_)
@@ -518,14 +519,14 @@ def infinite_value(name: str, numbers: Floats, rows: Sequence[Any]) -> str:
     return f"column {name!r} holds an infinite value in row {rows[int(is_infinite.argmax())]}"
 
 
-def lost_digits(X: Any, of_levels: Collection[int] = ()) -> str:
+def lost_digits(X: Any, categorical: Collection[int] = ()) -> str:
     """Say which column holds two integers that differ but are the same float; nothing if none does.
 
-    Columns `of_levels` may hold such integers as objects, since levels are never made floats.
+    Columns `categorical` may hold such integers as objects, since levels are never made floats.
     """
     columns = _integers_by_column(X)
     for j, (name, integers) in enumerate(zip(names_of(X, len(columns)), columns, strict=True)):
-        if integers.dtype.kind == "O" and j in of_levels:
+        if integers.dtype.kind == "O" and j in categorical:
             continue
         if integers.size and max(int(integers.max()), -int(integers.min())) > _LARGEST_EXACT:
             values = np.unique(integers)
@@ -575,6 +576,6 @@ def unknown_sentence(unknown: Unknown) -> str:
     ]
     shown = listed(of_columns, str, MOST_SHOWN, " of the columns")
     return (
-        f"{n} value{'s are levels' if n > 1 else ' is a level'} that no training row has, and "
+        f"{n} value{'s are categories' if n > 1 else ' is a level'} that no training row has, and "
         f"count{'s' * (n == 1)} as missing: {shown}."
     )

@@ -84,9 +84,9 @@ class EvaluatedRows:
 
     def take(self, positions: Integers) -> EvaluatedRows:
         """Some of the rows."""
-        log_density, likeness, h = self.estimates
+        log_density, unscaled_score, h = self.estimates
         h = None if h is None else h[positions]
-        estimates = Estimates(log_density[positions], likeness[positions], h)
+        estimates = Estimates(log_density[positions], unscaled_score[positions], h)
         names = None if self.names is None else self.names[positions]
         return replace(self, X=self.X[positions], estimates=estimates, names=names)
 
@@ -102,7 +102,7 @@ class EvaluatedRows:
     @cached_property
     def judgement(self) -> Judgement:
         """How the rows compare with training rows."""
-        return self.model.trust.judge(self.X, self.estimates.likeness, self.computation)
+        return self.model.trust.judge(self.X, self.estimates.unscaled_score, self.computation)
 
     def assessment(self, coverage: float = COVERAGE, index: Any = None) -> Assessment:
         """Probabilities, typicality, novelty and prediction sets; `index` names the rows."""
@@ -135,7 +135,7 @@ class EvaluatedRows:
         estimator, model, judgement = self.estimator, self.model, self.judgement
         label = self._log_proba.argmax(axis=1)
         rival = self._rivals(against, label)
-        bandwidths, evidence, conditional, support, on_few, unlikeness = explain_rows(
+        bandwidths, evidence, conditional, support, on_few, novelty_parts = explain_rows(
             model,
             self.X,
             self.estimates,
@@ -164,7 +164,7 @@ class EvaluatedRows:
             typicality=judgement.typicality[np.arange(len(label)), judgement.nearest],
             novel=judgement.is_novel(LEVEL),
             in_training=np.isin(equality_keys(self.X), equality_keys(model.compared_rows.X)),
-            unlikeness=unlikeness,
+            novelty_parts=novelty_parts,
             nearest_range=self._nearest_ranges(),
             sample_names=self.names,
         )
@@ -179,7 +179,7 @@ class EvaluatedRows:
         ranges = self.model.class_ranges
         if ranges is None:
             return np.full((len(self.X), 2, self.model.n_features), np.nan)
-        is_number = np.array([levels is None for levels in self.estimator.encoding_.levels])
+        is_number = np.array([categories is None for categories in self.estimator.encoding_.categories])
         ranges = np.where(is_number | np.isinf(ranges), ranges, np.nan)
         nearest: Floats = ranges[self.judgement.nearest]
         return nearest

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral.array_types import Bools, Floats, Integers
-from corral.estimators.encoding import is_gap
+from corral.estimators.encoding import is_missing
 from corral.estimators.html import html_lines, html_table
 from corral.estimators.validation import check_position, import_pandas
 from corral.sentences.numbers import counted
@@ -168,7 +168,7 @@ class Explanation:
     typicality: Floats
     novel: Bools
     in_training: Bools
-    unlikeness: Floats
+    novelty_parts: Floats
     equal: Bools
     stands_for: Integers
     nearest_range: Floats
@@ -197,7 +197,7 @@ class Explanation:
             return self
         position = {name: j for j, name in enumerate(self.feature_names)}
         order = np.array([position.get(name, -1) for name in names])
-        numbers = ("evidence", "evidence_error", "conditional", "unlikeness")
+        numbers = ("evidence", "evidence_error", "conditional", "novelty_parts")
         fills: dict[str, Any] = dict.fromkeys(numbers, 0.0) | {"nearest_range": np.nan}
         fills["values"] = None if self.values.dtype == object else np.nan
         fills |= {} if self.bandwidths is None else {"bandwidths": np.inf}
@@ -242,7 +242,7 @@ class Explanation:
             Those with at least a tenth of what all variables that make it unlike add up to.
         """
         check_position("sample", sample, len(self))
-        parts = np.maximum(self.unlikeness[sample], 0.0)
+        parts = np.maximum(self.novelty_parts[sample], 0.0)
         order = np.argsort(-parts, kind="stable")[:_MOST_UNLIKE]
         return [int(j) for j in order if parts[j] > 0.0 and parts[j] >= _LEAST_UNLIKE * parts.sum()]
 
@@ -273,7 +273,7 @@ class Explanation:
         if description is not None:
             middle = description.typical[description.classes.tolist().index(self.nearest[i]), j]
             if np.isfinite(middle):
-                typical = middle if description.levels[j] is None else description.value_text(j, middle)
+                typical = middle if description.categories[j] is None else description.value_text(j, middle)
         return value_beside_class(
             self.feature_names[j],
             self.values[i, j],
@@ -289,7 +289,7 @@ class Explanation:
         A training row may be what the range ends with.
         """
         (low, high), value = self.nearest_range[i, :, j], self.values[i, j]
-        if not np.isfinite([low, high]).all() or sum(not is_gap(each) for each in self.values[i]) < 2:
+        if not np.isfinite([low, high]).all() or sum(not is_missing(each) for each in self.values[i]) < 2:
             return False
         return bool(low < value < high if self.in_training[i] else low <= value <= high)
 
@@ -298,7 +298,7 @@ class Explanation:
         if self.nearest[i] == self.label[i]:
             return []
         lacks = np.isposinf(self.nearest_range[i, 0])
-        return [self.feature_names[j] for j in np.flatnonzero(lacks) if not is_gap(self.values[i, j])]
+        return [self.feature_names[j] for j in np.flatnonzero(lacks) if not is_missing(self.values[i, j])]
 
     def sentences(
         self, sample: int, called: str | None = None, description: Description | None = None
@@ -370,7 +370,7 @@ class Explanation:
         if self.bandwidths is not None:
             columns["bandwidth"] = self.bandwidths[:, 0].ravel()
             columns["bandwidth_rival"] = self.bandwidths[:, 1].ravel()
-        for name in ("evidence", "evidence_error", "conditional", "unlikeness"):
+        for name in ("evidence", "evidence_error", "conditional", "novelty_parts"):
             columns[name] = getattr(self, name).ravel()
         return pd.DataFrame(columns)
 

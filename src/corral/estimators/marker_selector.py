@@ -14,7 +14,7 @@ from corral.estimators.description import Description, class_description
 from corral.estimators.validation import check_number, sort_rows
 from corral.estimators.warned import warn_of_duplicates, warn_of_undescribed
 from corral.markers.comparison import Comparison, learn_comparison
-from corral.markers.contrast import MIN_EFFECT, Contrast, learn_contrast, learn_gap_contrast
+from corral.markers.contrast import MIN_EFFECT, Contrast, learn_contrast, learn_missing_contrast
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -87,17 +87,17 @@ class MarkerSelector(TableSelector):
     markers_: Bools = field(init=False)
     contrast_: Contrast = field(init=False)
     comparison_: Comparison = field(init=False)
-    gap_contrast_: Contrast | None = field(init=False)
+    missing_contrast_: Contrast | None = field(init=False)
 
     def _learn_at_once(self, training: TrainingRows) -> Self:
         min_effect = check_number("min_effect", self.min_effect, 0.0, 1.0, inclusive=True)
         data = sort_rows(training)
         self.contrast_ = learn_contrast(data, min_effect)
         self.comparison_ = learn_comparison(training, data.labels, self.contrast_)
-        self.gap_contrast_ = learn_gap_contrast(data, min_effect)
+        self.missing_contrast_ = learn_missing_contrast(data, min_effect)
         self.classes_, self.markers_ = data.labels, self.contrast_.markers
         warn_of_undescribed(data.labels[~self.markers_.any(axis=1)].tolist())
-        warn_of_duplicates(self, training, data.n_copies)
+        warn_of_duplicates(self, training, data.n_duplicates)
         return self
 
     def describe(self) -> Description:
@@ -109,11 +109,11 @@ class MarkerSelector(TableSelector):
             Without evidence, since a selector predicts nothing.
         """
         check_is_fitted(self)
-        return class_description(self, self.contrast_, self.comparison_, self.gap_contrast_)
+        return class_description(self, self.contrast_, self.comparison_, self.missing_contrast_)
 
     def __corral_validate__(self) -> None:
         """Refuse arrays that do not belong together; `load_model` calls it."""
         shape = self._validate_selected()
-        for contrast in (self.contrast_, self.gap_contrast_ or self.contrast_):
+        for contrast in (self.contrast_, self.missing_contrast_ or self.contrast_):
             check_shape("markers", contrast.markers, shape)
         check_shape("direction", self.comparison_.direction, shape)

@@ -213,7 +213,7 @@ class RodeoClassifier(DensityClassifier):
         random = check_random_state(self.random_state)
         self.model_ = learn_model(training, data, prior, settings, random, self._computation())
         warn_of_empty_selections(self.model_)
-        warn_of_duplicates(self, training, data.n_copies)
+        warn_of_duplicates(self, training, data.n_duplicates)
         return self
 
     @by_rows("classes", "features")

@@ -23,7 +23,7 @@ from corral.estimators.validation import (
     check_sample_weight,
     unchanged_by_errors,
 )
-from corral.estimators.warned import warn_of_copies
+from corral.estimators.warned import warn_about_duplicates
 from corral.rodeo.density import class_log_densities
 from corral.rodeo.factors import draw_kernels
 from corral.rodeo.model import DensityModel
@@ -138,14 +138,14 @@ class RodeoDensity(DensityMixin, TableEstimator):
             rows = read_table(self, X, categorical=self.categorical_features, reset=True).X
             weights = check_sample_weight(sample_weight, len(rows))
         data = LabelledRows.sort(TrainingRows(rows, np.zeros(len(rows)), weights, self.encoding_.counts))
-        warn_of_copies(data.n_copies, data.n_copies + len(data.X))
-        scale = learn_scale(data.X, data.weights, self.scale, levels=data.levels)
+        warn_about_duplicates(data.n_duplicates, data.n_duplicates + len(data.X))
+        scale = learn_scale(data.X, data.weights, self.scale, n_categories=data.n_categories)
         self.density_ = DensityModel(data, scale, settings)
         return self
 
     def __corral_validate__(self) -> None:
         """Refuse a model of another table or with other parameters; `load_model` calls it."""
-        self._validate_columns(self.density_.scale.center.size, self.density_.data.levels)
+        self._validate_columns(self.density_.scale.center.size, self.density_.data.n_categories)
         if check_rodeo(self, _SCALES) != self.density_.settings:
             raise ValueError("the settings of the model are not its parameters")
 
@@ -235,14 +235,14 @@ class RodeoDensity(DensityMixin, TableEstimator):
         drawn, which = np.unique(chosen, return_inverse=True)
         random.shuffle(which)
         (h,) = leave_one_out_bandwidths([rows], [drawn], self.density_.settings, self._computation())
-        noise = random.standard_normal((n, len(self.encoding_.levels)))
+        noise = random.standard_normal((n, len(self.encoding_.categories)))
         centers = rows.take(drawn)[which]
         return self.density_.scale.restore(draw_kernels(rows, centers, h[which], noise, random))
 
     @property
-    def n_copies_(self) -> int:
+    def n_duplicates_(self) -> int:
         """Number of rows that are copies of others."""
-        return self.density_.data.n_copies
+        return self.density_.data.n_duplicates
 
     @property
     def initial_bandwidth_(self) -> float:

@@ -21,7 +21,7 @@ from corral.estimators.encoding import (
     Column,
     Encoding,
     Unknown,
-    are_gaps,
+    are_missing,
     columns_of,
     is_frame,
     lost_digits,
@@ -95,20 +95,20 @@ def read_table(
     learnt: Encoding | None = None if reset else getattr(estimator, "encoding_", None)
     if learnt is None and not reset:
         return Table(*read_numbers(estimator, X, y, reset=False), {}, {})
-    of_levels: list[int] = []
+    with_categories: list[int] = []
     if learnt is not None:
-        of_levels = [j for j, levels in enumerate(learnt.levels) if levels is not None]
+        with_categories = [j for j, categories in enumerate(learnt.categories) if categories is not None]
     elif isinstance(categorical, str | None):
         positions_of(categorical, [])  # which refuses a word that means nothing
     elif len(getattr(X, "shape", ())) == 2:
-        of_levels = positions_of(categorical, names_of(X, X.shape[1]))
-    X = _checked(estimator, X, y, reset=reset, learns=reset or extend, of_levels=of_levels)
+        with_categories = positions_of(categorical, names_of(X, X.shape[1]))
+    X = _checked(estimator, X, y, reset=reset, learns=reset or extend, categorical=with_categories)
     unknown: Unknown = {}
     undated: Unknown = {}
     if learnt is None:
         may_hold_levels = not isinstance(categorical, str | None)
     else:
-        may_hold_levels = bool(of_levels or learnt.empty)
+        may_hold_levels = bool(with_categories or learnt.empty)
     if _is_plain(X) and not may_hold_levels:
         rows, labels = _validate(estimator, X, y, reset=reset)
         names = names_of(X, rows.shape[1])
@@ -118,8 +118,8 @@ def read_table(
         columns = columns_of(X, () if learnt is None or extend else learnt.ignored)
         if learnt is None:
             columns = marked_columns(columns, categorical)
-            encoding = Encoding.learn(columns, of_levels)
-            _warn_of_kinds(columns, encoding.dates, of_levels)
+            encoding = Encoding.learn(columns, with_categories)
+            _warn_of_kinds(columns, encoding.dates, with_categories)
         else:
             encoding = learnt.extended(columns) if extend else learnt
         rows, unknown, undated = encoding.encode(columns)
@@ -132,7 +132,7 @@ def read_table(
         if reset and empty:
             _tell_of_empty_columns([names[j] for j in empty], len(names))
         candidates = learnt.empty if learnt else range(len(names))
-        is_empty = frozenset(j for j in empty if j in candidates and encoding.levels[j] is None)
+        is_empty = frozenset(j for j in empty if j in candidates and encoding.categories[j] is None)
         estimator.encoding_ = replace(encoding, empty=is_empty)
     return Table(rows, labels, unknown, undated)
 
@@ -189,7 +189,7 @@ def read_numbers(
     if not _is_plain(X):
         _refuse_text(X, who)
     rows, labels = _validate(estimator, X, y, reset=reset)
-    refuse_gaps(rows, names_of(X, rows.shape[1]), who)
+    refuse_missing_values(rows, names_of(X, rows.shape[1]), who)
     return rows, labels
 
 
@@ -203,15 +203,15 @@ def distinct_names(X: Any, table: str = "X") -> list[str]:
 
 
 def _checked(
-    estimator: Any, X: Any, y: Any, *, reset: bool, learns: bool, of_levels: Sequence[int] = ()
+    estimator: Any, X: Any, y: Any, *, reset: bool, learns: bool, categorical: Sequence[int] = ()
 ) -> Any:
     """The table as it can be read; what no estimator takes is refused, and an earlier fit forgotten.
 
-    If it `learns`, integers that differ must be different floats but in columns `of_levels`.
+    If it `learns`, integers that differ must be different floats but in columns `categorical`.
     """
     _refuse_no_table(X)
     names = distinct_names(X)
-    lost = lost_digits(X, of_levels) if learns else ""
+    lost = lost_digits(X, categorical) if learns else ""
     if lost:
         raise ValueError(
             f"{begun(lost)}: leave it out if it names rows, or make text of it, or numbers of fewer digits."
@@ -284,7 +284,7 @@ def _refuse_text(X: Any, who: str) -> None:
             )
 
 
-def refuse_gaps(
+def refuse_missing_values(
     X: Floats, names: Sequence[str], who: str, instead: str = "CorralClassifier, which takes them"
 ) -> None:
     """Refuse gaps, for an estimator of some name; say what to use instead."""
@@ -304,7 +304,7 @@ def _refuse_missing_labels(y: Any) -> None:
         return
     if labels.ndim != 1:
         return
-    missing = np.flatnonzero(are_gaps(labels))
+    missing = np.flatnonzero(are_missing(labels))
     if missing.size:
         raise ValueError(
             f"{missing.size} of {labels.size} labels are missing, the first in row {missing[0]}: "
@@ -327,7 +327,7 @@ def _unmasked(X: Any) -> Any:
     if isinstance(X, np.ndarray) and X.dtype.kind == "M":
         return X.astype("datetime64[us]").astype(object)
     if isinstance(X, np.ndarray) and X.dtype.kind == "O":
-        return np.where(are_gaps(X.ravel()).reshape(X.shape), np.nan, X)
+        return np.where(are_missing(X.ravel()).reshape(X.shape), np.nan, X)
     return X
 
 

@@ -19,7 +19,7 @@ from sklearn.utils import check_array, column_or_1d
 
 from corral.array_types import Floats, Integers
 from corral.data.dataset import LabelledRows, TrainingRows
-from corral.estimators.encoding import are_gaps, as_objects, is_gap
+from corral.estimators.encoding import are_missing, as_objects, is_missing
 from corral.rodeo.settings import RodeoSettings
 
 # A warning looks past these packages, to the line that called them: a pipeline fits on behalf of its user.
@@ -184,7 +184,7 @@ def row_names(X: Any) -> NDArray[Any] | None:
     if index.name is None and is_whole and np.array_equal(index, np.arange(len(index))):
         return None
     labels = index.tolist() if is_whole else [str(label) for label in index]
-    if len(set(labels)) < len(labels) or any(is_gap(label) or not str(label).strip() for label in index):
+    if len(set(labels)) < len(labels) or any(is_missing(label) or not str(label).strip() for label in index):
         return None
     return as_objects(labels)
 
@@ -233,7 +233,7 @@ def check_groups(groups: ArrayLike | None, n: int) -> Integers | None:
     given = np.asarray(groups)
     if given.shape != (n,):
         raise ValueError(f"groups must have the shape ({n},), got {given.shape}.")
-    missing = are_gaps(given)
+    missing = are_missing(given)
     if missing.any():
         raise ValueError(f"groups must name a group for each row, but row {int(missing.argmax())} has none.")
     _, numbers = np.unique(given.astype(str) if given.dtype.kind == "O" else given, return_inverse=True)
@@ -248,10 +248,10 @@ def refuse_groups_of_whole_classes(training: TrainingRows, data: LabelledRows) -
     if training.groups is None or not data.is_alone.all():
         return
     counts = slice(None) if training.weights is None else training.weights > 0.0
-    n_units = np.unique(data.units).size
-    are_joined = n_units < np.unique(training.groups[counts]).size
+    n_groups = np.unique(data.group_ids).size
+    are_joined = n_groups < np.unique(training.groups[counts]).size
     why = " (groups count as one where one has more than half of its rows in common with another)"
-    if n_units < 2:
+    if n_groups < 2:
         raise ValueError(
             f"groups must name at least two groups, got one{why * are_joined}: nothing could be left out."
         )

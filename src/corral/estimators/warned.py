@@ -35,7 +35,7 @@ class EmptySelectionWarning(UserWarning):
 class CopiedRowsWarning(UserWarning):
     """More than one training row in a hundred is a copy of another.
 
-    Copies are left out together, so that no row votes for itself; `n_copies_` counts them.
+    Copies are left out together, so that no row votes for itself; `n_duplicates_` counts them.
 
     See Also
     --------
@@ -75,7 +75,7 @@ def warn_of_shift(model: LocalModel, X: Floats, names: Sequence[str]) -> None:
         return
     low, high = model.class_ranges[:, 0].min(axis=0), model.class_ranges[:, 1].max(axis=0)
     n_outside = ((low > X) | (high < X)).sum(axis=0)
-    candidates = np.flatnonzero((n_outside > len(X) / 2.0) & (model.data.level_counts == 0)).tolist()
+    candidates = np.flatnonzero((n_outside > len(X) / 2.0) & (model.data.category_counts == 0)).tolist()
     training = {j: model.training.X[:, j] for j in candidates}
     medians = {
         names[j]: (float(np.nanmedian(X[:, j])), float(np.nanmedian(column)))
@@ -124,10 +124,10 @@ def warn_of_single_rows(y: NDArray[Any]) -> None:
         )
 
 
-def warn_of_copies(n_copies: int, n_rows: int) -> None:
+def warn_about_duplicates(n_duplicates: int, n_rows: int) -> None:
     """Warn where copies are too many to be an accident."""
-    if are_many(n_copies, n_rows):
-        warn_user(copied_rows(n_copies, n_rows), CopiedRowsWarning)
+    if are_many(n_duplicates, n_rows):
+        warn_user(copied_rows(n_duplicates, n_rows), CopiedRowsWarning)
 
 
 def are_many(n_repeated: int, n_rows: int) -> bool:
@@ -135,20 +135,20 @@ def are_many(n_repeated: int, n_rows: int) -> bool:
     return n_repeated > 0.01 * n_rows
 
 
-def warn_of_duplicates(estimator: Any, training: TrainingRows, n_copies: int) -> None:
+def warn_of_duplicates(estimator: Any, training: TrainingRows, n_duplicates: int) -> None:
     """Warn of copies, and of near duplicates that no group holds together, if they are too many.
 
     Near duplicates are compared by column: of several variables of a column of dates, which are equal
     together, the first has all that the others have.
     """
-    warn_of_copies(n_copies, len(training.X))
+    warn_about_duplicates(n_duplicates, len(training.X))
     first = np.unique(estimator.encoding_.column_positions(), return_index=True)[1]
     X, groups = training.X[:, first], training.groups
-    levels = None if training.levels is None else training.levels[first]
+    categories = None if training.n_categories is None else training.n_categories[first]
     if training.weights is not None:
         counts = training.weights > 0.0
         X, groups = X[counts], None if groups is None else groups[counts]
-    duplicates = near_duplicates(X, levels, groups)
+    duplicates = near_duplicates(X, categories, groups)
     if duplicates is not None and are_many(duplicates.n_rows, len(X)):
         words = near_duplicates_words(duplicates, len(X), column_names(estimator))
         drop = "" if duplicates.column is None else "leave the column out, "

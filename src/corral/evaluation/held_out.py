@@ -29,7 +29,7 @@ from corral.evaluation.scores import (
     compare_with_frequencies,
     score_predictions,
 )
-from corral.evaluation.splits import Split, Units, counts_by_class, split_rows
+from corral.evaluation.splits import RowGroups, Split, counts_by_class, split_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,9 +139,11 @@ class HeldOut:
         """
         table = X if hasattr(X, "shape") else np.asarray(X)
         labels = np.asarray(y)
-        units = Units.of(table, labels, None if groups is None else np.asarray(groups))
-        splits = split_rows(labels, units, test_size=0.5, cv=cv, seed=random_state)
-        return held_out_predictions({"": estimator}, table, labels, units, splits, lambda title: None)[""]
+        row_groups = RowGroups.of(table, labels, None if groups is None else np.asarray(groups))
+        splits = split_rows(labels, row_groups, test_size=0.5, cv=cv, seed=random_state)
+        return held_out_predictions({"": estimator}, table, labels, row_groups, splits, lambda title: None)[
+            ""
+        ]
 
     @property
     def positions(self) -> Integers | None:
@@ -256,7 +258,7 @@ def held_out_predictions(
     classifiers: Mapping[str, Any],
     X: Any,
     y: NDArray[Any],
-    units: Units,
+    row_groups: RowGroups,
     splits: Sequence[Split],
     on_step: Callable[[str], None],
 ) -> dict[str, HeldOut]:
@@ -268,10 +270,10 @@ def held_out_predictions(
     proba: dict[str, list[Floats]] = {name: [] for name in classifiers}
     parts: dict[str, list[HeldOutPart]] = {name: [] for name in classifiers}
     for k, (train, test) in enumerate(splits, start=1):
-        _check_classes_left(y, train, units)
+        _check_classes_left(y, train, row_groups)
         for name, classifier in classifiers.items():
             on_step(f"{name} without held-out rows, {k} of {len(splits)}")
-            fitted = fit_by_groups(clone(classifier), take_rows(X, train), y[train], units, train)
+            fitted = fit_by_groups(clone(classifier), take_rows(X, train), y[train], row_groups, train)
             parts[name].append(HeldOutPart(fitted, test, train))
             with warnings.catch_warnings():  # of what only held-out rows have, as new rows may, too
                 warnings.simplefilter("ignore", UnknownLevelsWarning)
@@ -279,17 +281,17 @@ def held_out_predictions(
                 proba[name].append(fitted.predict_proba(take_rows(X, test)))
     rows = np.concatenate([test for _, test in splits])
     if len(splits) > 1:
-        claim = claim_of_folds(len(splits), grouped=units.groups is not None)
+        claim = claim_of_folds(len(splits), grouped=row_groups.groups is not None)
     else:
-        claim = "that took no part in fitting" if units.groups is None else OF_NEW_GROUPS
-    groups = None if units.groups is None else units.groups[rows]
+        claim = "that took no part in fitting" if row_groups.groups is None else OF_NEW_GROUPS
+    groups = None if row_groups.groups is None else row_groups.groups[rows]
     return {
         name: HeldOut(np.unique(y), y[rows], np.concatenate(proba[name]), claim, groups, parts[name])
         for name in classifiers
     }
 
 
-def _check_classes_left(y: NDArray[Any], train: Integers, units: Units) -> None:
+def _check_classes_left(y: NDArray[Any], train: Integers, row_groups: RowGroups) -> None:
     """Refuse to hold out all rows of a class, as large groups may ask for, or all groups but one of each."""
     lost = np.setdiff1d(y, y[train]).tolist()
     if lost:
@@ -297,7 +299,7 @@ def _check_classes_left(y: NDArray[Any], train: Integers, units: Units) -> None:
             f"to hold out whole groups would hold out all rows of the class {lost[0]!r}: collect more groups "
             "of it, or leave it out."
         )
-    if units.groups is not None and max(counts_by_class(units.groups[train], y[train])) < 2:
+    if row_groups.groups is not None and max(counts_by_class(row_groups.groups[train], y[train])) < 2:
         raise ValueError(
             "to hold out whole groups would leave one group of each class to fit, and two of some class are "
             "needed: collect more groups."
@@ -305,12 +307,12 @@ def _check_classes_left(y: NDArray[Any], train: Integers, units: Units) -> None:
 
 
 def fit_by_groups(
-    classifier: Any, X: Any, y: NDArray[Any], units: Units, rows: Integers | None = None
+    classifier: Any, X: Any, y: NDArray[Any], row_groups: RowGroups, rows: Integers | None = None
 ) -> Any:
     """Fit some rows, `rows` of all; a classifier that knows of groups leaves them out together."""
-    if units.groups is None or not has_fit_parameter(classifier, "groups"):
+    if row_groups.groups is None or not has_fit_parameter(classifier, "groups"):
         return classifier.fit(X, y)
-    return classifier.fit(X, y, groups=units.groups if rows is None else units.groups[rows])
+    return classifier.fit(X, y, groups=row_groups.groups if rows is None else row_groups.groups[rows])
 
 
 def unseen_predictions(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm, t
 
 from corral.array_types import Bools, Floats
-from corral.data.weights import effective_number, largest_design_effect, sums_by_unit
+from corral.data.weights import effective_number, largest_design_effect, sums_by_group
 
 # Groups whose rows are all right or all wrong, with which the design effect of groups is averaged.
 _MORE_GROUPS = 0.5
@@ -110,7 +110,7 @@ class Sampling:
         influence, n = measure.influence, float(measure.influence.size)
         if self.groups is not None:
             group = np.unique(self.groups, return_inverse=True)[1]
-            influence = sums_by_unit(influence, group)
+            influence = sums_by_group(influence, group)
             n = effective_number(np.bincount(group).astype(np.float64))
         n_draws = influence.size
         variance = float(influence @ influence) * n_draws / max(n_draws - 1, 1)

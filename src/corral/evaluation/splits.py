@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, StratifiedShuffleSplit
 
 from corral.array_types import Integers
-from corral.data.duplicates import copies_and_units, number_copies
+from corral.data.duplicates import duplicates_and_groups, number_duplicates
 from corral.data.splits import held_out_groups
 from corral.estimators.encoding import encoded
 from corral.sentences.numbers import counted
@@ -33,33 +33,35 @@ TEST_SIZE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
-class Units:
+class RowGroups:
     """Which rows of a table are held out together."""
 
     # (n_rows,) numbers that copies of a row, and only they, share; they count as one row, but for those in
     # groups that stay apart
-    copies: Integers
+    duplicates: Integers
     # (n_rows,) numbers that rows of a group share, and groups that share most of their rows; None if rows
     # have no groups
     groups: Integers | None = None
 
     @property
-    def n_copies(self) -> int:
+    def n_duplicates(self) -> int:
         """How many rows are copies of others."""
-        return self.copies.size - np.unique(self.copies).size
+        return self.duplicates.size - np.unique(self.duplicates).size
 
     @classmethod
-    def of(cls, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None) -> Units:
+    def of(cls, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None) -> RowGroups:
         """Number the rows of a frame, which may have gaps and columns of levels, given their labels."""
-        copies = number_copies(encoded(X), np.unique(y, return_inverse=True)[1])
+        duplicates = number_duplicates(encoded(X), np.unique(y, return_inverse=True)[1])
         numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
-        copies, units = copies_and_units(copies, numbers, len(X))
-        return cls(np.arange(len(X)) if copies is None else copies, None if groups is None else units)
+        duplicates, row_groups = duplicates_and_groups(duplicates, numbers, len(X))
+        return cls(
+            np.arange(len(X)) if duplicates is None else duplicates, None if groups is None else row_groups
+        )
 
     @property
     def distinct(self) -> Integers:
         """Positions of the rows without their copies, the first of each."""
-        return np.unique(self.copies, return_index=True)[1]
+        return np.unique(self.duplicates, return_index=True)[1]
 
 
 # Positions of the rows to learn from, and of held-out rows, of which the first of each duplicate.
@@ -68,7 +70,7 @@ Split = tuple[Integers, Integers]
 
 def split_rows(
     y: NDArray[Any],
-    units: Units,
+    row_groups: RowGroups,
     *,
     test_size: float | None,
     cv: int | None,
@@ -81,36 +83,36 @@ def split_rows(
     Groups are held out whole, so that shares of classes are the same only as far as groups allow it.
     `if_few_rows` ends the sentence that refuses a class of too few rows or groups: what can be done about it.
     """
-    distinct = units.distinct
+    distinct = row_groups.distinct
     _check_classes(y[distinct])
-    _check_sizes(y, units, cv or _FEWEST_UNITS, if_few_rows)
+    _check_sizes(y, row_groups, cv or _FEWEST_UNITS, if_few_rows)
     if cv is not None:
-        return _splits(units, _folds(y, units, cv, seed))
+        return _splits(row_groups, _folds(y, row_groups, cv, seed))
     if test_size is None and distinct.size < FEW_ROWS:
-        for n_folds in range(min(N_FOLDS, _most_folds(y, units)), 1, -1):
-            splits = _splits(units, _folds(y, units, n_folds, seed))
-            if all(test.size and _leaves_enough(y, units, train) for train, test in splits):
+        for n_folds in range(min(N_FOLDS, _most_folds(y, row_groups)), 1, -1):
+            splits = _splits(row_groups, _folds(y, row_groups, n_folds, seed))
+            if all(test.size and _leaves_enough(y, row_groups, train) for train, test in splits):
                 return splits
-    return _splits(units, [_one_part(y, units, test_size or TEST_SIZE, seed)])
+    return _splits(row_groups, [_one_part(y, row_groups, test_size or TEST_SIZE, seed)])
 
 
-def _folds(y: NDArray[Any], units: Units, n_folds: int, seed: int) -> list[Split]:
+def _folds(y: NDArray[Any], row_groups: RowGroups, n_folds: int, seed: int) -> list[Split]:
     """Positions, among distinct rows, of training and held-out rows of each fold."""
-    distinct = units.distinct
-    groups = None if units.groups is None else units.groups[distinct]
+    distinct = row_groups.distinct
+    groups = None if row_groups.groups is None else row_groups.groups[distinct]
     make = StratifiedKFold if groups is None else StratifiedGroupKFold
     with warnings.catch_warnings():  # a class of fewer rows than folds, which is left in every training part
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         return list(make(n_folds, shuffle=True, random_state=seed).split(distinct, y[distinct], groups))
 
 
-def _one_part(y: NDArray[Any], units: Units, test_size: float, seed: int) -> Split:
+def _one_part(y: NDArray[Any], row_groups: RowGroups, test_size: float, seed: int) -> Split:
     """Positions, among distinct rows, of training and held-out rows."""
-    distinct = units.distinct
-    if units.groups is not None:
+    distinct = row_groups.distinct
+    if row_groups.groups is not None:
         codes = np.unique(y[distinct], return_inverse=True)[1]
         random = np.random.RandomState(seed)
-        held_out = held_out_groups(units.groups[distinct], codes, test_size, random)
+        held_out = held_out_groups(row_groups.groups[distinct], codes, test_size, random)
         return np.flatnonzero(~held_out), np.flatnonzero(held_out)
     _check_share(y[distinct], test_size)
     splitter = StratifiedShuffleSplit(1, test_size=test_size, random_state=seed)
@@ -118,25 +120,27 @@ def _one_part(y: NDArray[Any], units: Units, test_size: float, seed: int) -> Spl
     return train, held_out
 
 
-def _splits(units: Units, parts: Sequence[Split]) -> list[Split]:
+def _splits(row_groups: RowGroups, parts: Sequence[Split]) -> list[Split]:
     """Positions among all rows, where duplicates of training rows are training rows."""
-    distinct = units.distinct
-    row = np.searchsorted(units.copies[distinct], units.copies)  # among those that are distinct
+    distinct = row_groups.distinct
+    row = np.searchsorted(
+        row_groups.duplicates[distinct], row_groups.duplicates
+    )  # among those that are distinct
     return [(np.flatnonzero(np.isin(row, kept)), distinct[held_out]) for kept, held_out in parts]
 
 
-def _most_folds(y: NDArray[Any], units: Units) -> int:
+def _most_folds(y: NDArray[Any], row_groups: RowGroups) -> int:
     """As many folds as the largest class has rows, or as there are groups."""
-    if units.groups is not None:
-        return int(np.unique(units.groups).size)
-    return int(np.unique(y[units.distinct], return_counts=True)[1].max())
+    if row_groups.groups is not None:
+        return int(np.unique(row_groups.groups).size)
+    return int(np.unique(y[row_groups.distinct], return_counts=True)[1].max())
 
 
-def _leaves_enough(y: NDArray[Any], units: Units, train: Integers) -> bool:
+def _leaves_enough(y: NDArray[Any], row_groups: RowGroups, train: Integers) -> bool:
     """Whether training rows have all classes, and two groups of some class if rows have groups."""
     if np.unique(y[train]).size < np.unique(y).size:
         return False
-    return units.groups is None or max(counts_by_class(units.groups[train], y[train])) > 1
+    return row_groups.groups is None or max(counts_by_class(row_groups.groups[train], y[train])) > 1
 
 
 def counts_by_class(numbers: Integers, y: NDArray[Any]) -> list[int]:
@@ -144,19 +148,19 @@ def counts_by_class(numbers: Integers, y: NDArray[Any]) -> list[int]:
     return [np.unique(numbers[y == label]).size for label in np.unique(y)]
 
 
-def _check_sizes(y: NDArray[Any], units: Units, needed: int, if_few_rows: str) -> None:
+def _check_sizes(y: NDArray[Any], row_groups: RowGroups, needed: int, if_few_rows: str) -> None:
     """Refuse a class of fewer rows, or groups, than are needed."""
-    counts = counts_by_class(units.copies if units.groups is None else units.groups, y)
+    counts = counts_by_class(row_groups.duplicates if row_groups.groups is None else row_groups.groups, y)
     least = min(counts)
     if least >= needed:
         return
     label = np.unique(y).tolist()[counts.index(least)]
     n_rows, advice = int((y == label).sum()), if_few_rows and f"; {if_few_rows}"
-    unit = "row" if units.groups is None else "group"
+    unit = "row" if row_groups.groups is None else "group"
     what = counted(least, unit)
     if advice and needed == _FEWEST_UNITS and sum(n >= needed for n in counts) < 2:
         advice = f"; collect more {unit}s, since one class would be left without such classes"
-    if units.groups is None:
+    if row_groups.groups is None:
         what += f" ({n_rows} with copies)" if n_rows > least else ""
     raise ValueError(f"class {label!r} has {what}, fewer than the {needed} needed to hold some out{advice}.")
 

@@ -82,7 +82,7 @@ class Explainer(ABC):
         marginals = self._marginals(a, coalitions)
 
         def estimate(block: Integers) -> None:
-            estimates.log_density[block], estimates.likeness[block], _ = marginals(samples[block])
+            estimates.log_density[block], estimates.unscaled_score[block], _ = marginals(samples[block])
 
         step = int(np.clip(_MOST_TERMS // max(self.sizes(a)), 1, BLOCK))
         # Samples that miss the same variables follow each other: densities keep what these have in common.
@@ -248,9 +248,9 @@ class PoolExplainer(Explainer):
 
     def _marginals(self, a: int, coalitions: Coalitions) -> SetEstimates:
         model, data, pool = self.model, self.model.data, self.model.pool
-        rows, units, scaled = data.members()[a], data.units, self._scaled
-        out = np.where(self.left_out >= 0, units[self.left_out], NO_GROUP)
-        densities = [member.classes[a].marginals(coalitions, units[rows]) for member in pool.members]
+        rows, group_ids, scaled = data.members()[a], data.group_ids, self._scaled
+        out = np.where(self.left_out >= 0, group_ids[self.left_out], NO_GROUP)
+        densities = [member.classes[a].marginals(coalitions, group_ids[rows]) for member in pool.members]
         category_counts = self._category_counts
 
         def estimate(samples: Integers) -> Estimates:
@@ -258,7 +258,7 @@ class PoolExplainer(Explainer):
             log_shares = None
             if category_counts is not None and (self.left_out[samples] >= 0).any():
                 log_shares = category_counts.log_shares_without(out[samples], self.X[samples])[a]
-            weights = zip(pool.weights, model.likeness_weights, strict=True)
+            weights = zip(pool.weights, model.score_weights, strict=True)
             for member_weights, x, density in zip(weights, scaled, densities, strict=True):
                 log_density = density(x[samples], out[samples], log_shares)
                 for k, weight in enumerate(member_weights):
@@ -271,7 +271,7 @@ class PoolExplainer(Explainer):
     @cached_property
     def _category_counts(self) -> LevelCounts | None:
         """How often categories occur, or None if there are none."""
-        return LevelCounts(self.model.data) if self.model.data.level_counts.any() else None
+        return LevelCounts(self.model.data) if self.model.data.category_counts.any() else None
 
 
 def explainer_of(

@@ -11,7 +11,7 @@ from corral.array_types import Bools, Floats, Integers
 from corral.conformal.typicality import Estimates, Judgement, Shares
 from corral.evidence.explainers import explainer_of
 from corral.evidence.log_odds import RowEvidence, class_evidence, explanation_coalitions, row_evidence
-from corral.evidence.novelty import median_parts, unlikeness
+from corral.evidence.novelty import median_parts, novelty_parts
 from corral.evidence.support import Support, conditionals_and_support, largest_shares, rests_on_few
 from corral.model import LocalModel
 from corral.parallel import Computation
@@ -65,7 +65,7 @@ def explain_rows(
         kept.largest_shares = largest_shares(model, computation)
     h, pair = explainer.estimates.bandwidths, np.stack([label, rival], axis=1)[:, :, np.newaxis]
     bandwidths = None if h is None else np.take_along_axis(h, pair, axis=1)
-    unlike = unlikeness(model, X, evidence.likeness, medians, judgement)
+    unlike = novelty_parts(model, X, evidence.unscaled_score, medians, judgement)
     on_few = rests_on_few(support, largest_of_others, kept.largest_shares)
     return bandwidths, evidence, conditional, support, on_few, unlike
 

@@ -28,7 +28,7 @@ class RowEvidence(NamedTuple):
     evidence: Floats  # (n_samples, n_features) contributions of the variables; 0 for gaps
     error: Floats  # (n_samples, n_features) their standard errors; 0 where they are exact
     # (n_samples, n_features) contributions to the likeness in a class; 0 where that is infinite
-    likeness: Floats
+    unscaled_score: Floats
 
 
 def row_evidence(
@@ -52,8 +52,8 @@ def row_evidence(
     for block in blocks_of_samples(len(present), len(coalitions.members) * model.labels.size):
         near = np.full(block.size, -1) if nearest is None else nearest[block]
         pair = label[block], rival[block]
-        log_density, likeness = _estimates_of_sets(explainer, coalitions, block, *pair, near)
-        v = log_odds(log_density, model.prior, model.lapse, *pair)
+        log_density, unscaled_score = _estimates_of_sets(explainer, coalitions, block, *pair, near)
+        v = log_odds(log_density, model.prior, model.prior_mixing, *pair)
         if explainer.examples is None:
             v = _with_predicted(v, explainer, coalitions, block, *pair)
         finite: Bools = np.logical_and.reduce(np.isfinite(v), axis=1)
@@ -62,14 +62,14 @@ def row_evidence(
         result.evidence[block] = np.where(present[block], mean, 0.0)
         result.error[block] = np.where(present[block], error, 0.0)
         if nearest is not None:
-            result.likeness[block] = likeness_parts(likeness, coalitions)
+            result.unscaled_score[block] = score_parts(unscaled_score, coalitions)
     return result
 
 
-def likeness_parts(likeness: Floats, coalitions: Coalitions) -> Floats:
+def score_parts(unscaled_score: Floats, coalitions: Coalitions) -> Floats:
     """Contributions (n_samples, n_features) to likenesses (n_samples, n_sets); 0 where one is infinite."""
-    finite = np.logical_and.reduce(np.isfinite(likeness), axis=1, keepdims=True)
-    return coalitions.contributions(np.where(finite, likeness, 0.0))[0]
+    finite = np.logical_and.reduce(np.isfinite(unscaled_score), axis=1, keepdims=True)
+    return coalitions.contributions(np.where(finite, unscaled_score, 0.0))[0]
 
 
 def _estimates_of_sets(
@@ -83,16 +83,16 @@ def _estimates_of_sets(
     """Log densities (n_classes, n_samples, n_sets), and likenesses (n_samples, n_sets) in nearest classes."""
     n_classes, n_sets = explainer.model.labels.size, len(coalitions.members)
     log_density = np.full((n_classes, samples.size, n_sets), -np.inf)
-    likeness = np.empty((samples.size, n_sets))
+    unscaled_score = np.empty((samples.size, n_sets))
     for y in range(n_classes):
         is_near = nearest == y
         # Without a lapse, odds do not depend on other classes.
-        has_part = (label == y) | (rival == y) | is_near | (explainer.model.lapse > 0.0)
+        has_part = (label == y) | (rival == y) | is_near | (explainer.model.prior_mixing > 0.0)
         if has_part.any():
             estimates = explainer.of_sets(y, samples[has_part], coalitions)
             log_density[y, has_part] = estimates.log_density
-            likeness[is_near] = estimates.likeness[is_near[has_part]]
-    return log_density, likeness
+            unscaled_score[is_near] = estimates.unscaled_score[is_near[has_part]]
+    return log_density, unscaled_score
 
 
 def _with_predicted(
@@ -116,7 +116,7 @@ def _with_predicted(
 def explanation_coalitions(explainer: Explainer) -> Coalitions:
     """Sets of variables, as many as seem worth their time; they depend on the model alone."""
     sizes = [sum(explainer.sizes(a)) for a in range(explainer.model.labels.size)]
-    n_kernels = sum(sizes) if explainer.model.lapse > 0.0 else 2 * max(sizes)
+    n_kernels = sum(sizes) if explainer.model.prior_mixing > 0.0 else 2 * max(sizes)
     return Coalitions.of(np.flatnonzero(explainer.used), explainer.X.shape[1], n_kernels)
 
 

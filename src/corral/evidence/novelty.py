@@ -26,13 +26,15 @@ from corral.array_types import Floats
 from corral.conformal.typicality import Judgement
 from corral.data.weights import lower_median
 from corral.evidence.explainers import explainer_of
-from corral.evidence.log_odds import blocks_of_samples, likeness_parts
+from corral.evidence.log_odds import blocks_of_samples, score_parts
 from corral.model import LocalModel
 from corral.parallel import Computation
 from corral.shapley import Coalitions
 
 
-def unlikeness(model: LocalModel, X: Floats, parts: Floats, medians: Floats, judgement: Judgement) -> Floats:
+def novelty_parts(
+    model: LocalModel, X: Floats, parts: Floats, medians: Floats, judgement: Judgement
+) -> Floats:
     """How much each variable (n_samples, n_features) makes samples unlike the class nearest to them.
 
     `parts` (n_samples, n_features) are contributions to the likeness in this class, and `medians` the medians
@@ -49,7 +51,7 @@ def median_parts(model: LocalModel, a: int, coalitions: Coalitions, computation:
     explainer = explainer_of(model, examples.X, computation, examples=examples)
     parts = np.empty(examples.X.shape)
     for block in blocks_of_samples(len(parts), len(coalitions.members)):
-        parts[block] = likeness_parts(explainer.of_sets(a, block, coalitions).likeness, coalitions)
+        parts[block] = score_parts(explainer.of_sets(a, block, coalitions).unscaled_score, coalitions)
     known = ~np.isnan(examples.X)
     return np.array(
         [lower_median(x[has], examples.weights[has]) for x, has in zip(parts.T, known.T, strict=True)]

@@ -14,7 +14,7 @@ from corral.data.dataset import LabelledRows
 from corral.data.hashing import equality_keys
 from corral.data.subsample import evenly_spaced
 from corral.data.tiles import TINY
-from corral.data.weights import sums_by_unit
+from corral.data.weights import sums_by_group
 from corral.evidence.explainers import BLOCK, Explainer, explainer_of
 from corral.model import LocalModel
 from corral.parallel import Computation, on_threads
@@ -115,15 +115,15 @@ def _own(rows: LabelledRows, equal: Bools) -> Bools:
     """Which rows (n_samples, n_rows) of a class equal a sample, or share a group with one that does."""
     if not rows.grouped or not equal.any():
         return equal
-    own: Bools = sums_by_unit(equal.astype(np.float64), rows.units) > 0.0
-    return own[:, np.unique(rows.units, return_inverse=True)[1]]
+    own: Bools = sums_by_group(equal.astype(np.float64), rows.group_ids) > 0.0
+    return own[:, np.unique(rows.group_ids, return_inverse=True)[1]]
 
 
 def _largest_shares(rows: LabelledRows, shares: Floats) -> Floats:
     """The largest share (n_samples,) of one of the rows of a class, or of those of one group together."""
     if not len(rows.X):
         return np.zeros(len(shares))
-    largest: Floats = (sums_by_unit(shares, rows.units) if rows.grouped else shares).max(axis=1)
+    largest: Floats = (sums_by_group(shares, rows.group_ids) if rows.grouped else shares).max(axis=1)
     return largest
 
 
@@ -162,7 +162,7 @@ def distances(x: Floats, rows: LabelledRows, importance: Floats) -> Floats:
     table /= np.maximum(np.fmax.reduce(np.abs(table)), TINY)  # so that no square is too large
     apart = table[1:] - table[0]
     weights = importance[present] if importance[present].any() else np.ones(apart.shape[1])
-    is_number = rows.level_counts[present] == 0
+    is_number = rows.category_counts[present] == 0
     squares = np.where(
         is_number, apart**2 / np.maximum(np.nanvar(table, axis=0), TINY), _FAR * (apart != 0.0)
     )
@@ -194,8 +194,8 @@ def largest_shares(model: LocalModel, computation: Computation) -> Shares:
         examples = model.examples(a)
         examples = examples.take(evenly_spaced(len(examples.X), n_each))
         explainer = explainer_of(model, examples.X, computation, examples=examples)
-        units = np.where(examples.left_out >= 0, model.data.units[examples.left_out], -1)
-        own = model.data.units[rows] == units[:, np.newaxis]
+        group_ids = np.where(examples.left_out >= 0, model.data.group_ids[examples.left_out], -1)
+        own = model.data.group_ids[rows] == group_ids[:, np.newaxis]
         _, shares = explainer.conditional(np.arange(len(own)), a, own)
         largest = _largest_shares(model.data.take(rows), shares)
         values.append(np.where(largest > 0.0, largest, 1.0))

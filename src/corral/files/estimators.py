@@ -63,8 +63,8 @@ def _refuse_strange_categories(estimator: Any) -> None:
     """Refuse categories that are neither text nor numbers, by the name of their column."""
     if not hasattr(estimator, "encoding_"):  # one that takes numbers alone
         return
-    for name, levels in zip(feature_names(estimator), estimator.encoding_.levels, strict=True):
-        for level in levels or ():
+    for name, categories in zip(feature_names(estimator), estimator.encoding_.categories, strict=True):
+        for level in categories or ():
             if not isinstance(level, str | int | float):
                 raise ValueError(
                     f"a model file cannot hold levels of type {type(level).__name__}, which the column "

@@ -115,7 +115,7 @@ def _sums(compared: Bools, numbers: Floats) -> Floats:
 
 def learn_comparison(training: TrainingRows, labels: NDArray[Any], contrast: Contrast) -> Comparison:
     """Compare each class with all other rows; rows without weight do not count."""
-    X, y, weights, levels, _ = training
+    X, y, weights, n_categories, _ = training
     if weights is not None:
         counts = weights > 0.0
         X, y, weights = X[counts], y[counts], shares_of_largest(weights[counts])
@@ -123,7 +123,7 @@ def learn_comparison(training: TrainingRows, labels: NDArray[Any], contrast: Con
     class_weights = np.bincount(codes, weights, n_classes).astype(np.float64)
     has_rows = class_weights > 0.0
     compared = compared_classes(contrast.background, has_rows)
-    n_categories = np.zeros(X.shape[1], dtype=np.int64) if levels is None else levels
+    n_categories = np.zeros(X.shape[1], dtype=np.int64) if n_categories is None else n_categories
     compared_columns, missing = [], np.zeros(contrast.markers.shape)
     for j, x in enumerate(X.T):
         column = _Column.sort(x, codes, weights, compared[:, :, j])

@@ -69,7 +69,7 @@ def contrast(
     codes: Integers,
     n_classes: int,
     *,
-    levels: Integers | None = None,
+    n_categories: Integers | None = None,
     weights: Floats | None = None,
     groups: Integers | None = None,
     level: float = LEVEL,
@@ -103,12 +103,12 @@ def contrast(
         The same whatever the order of rows and classes, with class a in row a.
     """
     weights = weights_or_ones(weights, len(X))
-    if levels is not None and levels.any():
-        columns, variable, category = _flag_columns(X, levels)
+    if n_categories is not None and n_categories.any():
+        columns, variable, category = _flag_columns(X, n_categories)
         by_column = contrast(
             columns, codes, n_classes, weights=weights, groups=groups, level=level, min_effect=min_effect
         )
-        return _strongest_columns(by_column, variable, category, levels)
+        return _strongest_columns(by_column, variable, category, n_categories)
     # Only ratios of weights in a class count, and squares of very small or large ones do not exist.
     largest = np.zeros(n_classes)
     np.maximum.at(largest, codes, weights)
@@ -125,31 +125,31 @@ def contrast(
     return replace(joined, pvalue=pvalue, markers=joined.markers & (pvalue <= level))
 
 
-def _flag_columns(X: Floats, levels: Integers) -> tuple[Floats, Integers, Integers]:
+def _flag_columns(X: Floats, n_categories: Integers) -> tuple[Floats, Integers, Integers]:
     """Columns (n_rows, n_columns) to compare, the variable of each, and the category that it flags.
 
     A variable of numbers is one column, whose category is -1.
     """
     columns, variable, category = [], [], []
-    for j, n_levels in enumerate(levels.tolist()):
+    for j, n_values in enumerate(n_categories.tolist()):
         x, categories = X[:, j], [-1]
-        if n_levels:
-            counts = np.bincount(x[~np.isnan(x)].astype(np.int64), minlength=n_levels)
+        if n_values:
+            counts = np.bincount(x[~np.isnan(x)].astype(np.int64), minlength=n_values)
             categories = sorted(np.argsort(-counts, kind="stable")[:_MAX_FLAGS].tolist())
-        columns += [np.where(np.isnan(x), np.nan, x == k) if n_levels else x for k in categories]
+        columns += [np.where(np.isnan(x), np.nan, x == k) if n_values else x for k in categories]
         variable += [j] * len(categories)
         category += categories
     return np.stack(columns, axis=1), np.array(variable), np.array(category)
 
 
 def _strongest_columns(
-    by_column: Contrast, variable: Integers, category: Integers, levels: Integers
+    by_column: Contrast, variable: Integers, category: Integers, n_categories: Integers
 ) -> Contrast:
     """Pick for each class and variable the strongest one of its columns; see `contrast`."""
-    n_classes, is_category = len(by_column.markers), levels > 0
-    strongest = np.zeros((n_classes, levels.size), dtype=np.int64)
-    markers = np.zeros((n_classes, levels.size), dtype=np.bool_)
-    for j in range(levels.size):
+    n_classes, is_category = len(by_column.markers), n_categories > 0
+    strongest = np.zeros((n_classes, n_categories.size), dtype=np.int64)
+    markers = np.zeros((n_classes, n_categories.size), dtype=np.bool_)
+    for j in range(n_categories.size):
         columns = np.flatnonzero(variable == j)
         statistic, marked = by_column.statistic[:, columns], by_column.markers[:, columns]
         positive = np.where(marked & (statistic > 0.0), statistic, 0.0)
@@ -158,7 +158,7 @@ def _strongest_columns(
         markers[:, j] = marked.any(axis=1)
     classes = np.arange(n_classes)[:, np.newaxis]
     arrays = {field.name: getattr(by_column, field.name) for field in fields(Contrast)}
-    n_values = np.where(is_category, levels, arrays.pop("n_values")[strongest[0]])
+    n_values = np.where(is_category, n_categories, arrays.pop("n_values")[strongest[0]])
     picked = Contrast(
         **{name: array[..., classes, strongest] for name, array in arrays.items()}, n_values=n_values
     )
@@ -213,16 +213,16 @@ def learn_contrast(data: LabelledRows, min_effect: float) -> Contrast:
         data.X,
         data.codes,
         data.labels.size,
-        levels=data.levels,
+        n_categories=data.n_categories,
         weights=data.weights,
-        groups=data.units if data.grouped else None,
+        groups=data.group_ids if data.grouped else None,
         min_effect=min_effect,
     )
 
 
-def learn_gap_contrast(data: LabelledRows, min_effect: float) -> Contrast | None:
+def learn_missing_contrast(data: LabelledRows, min_effect: float) -> Contrast | None:
     """Compare what each class and its background lack; None if nothing is missing."""
     gaps = np.isnan(data.X)
     if not gaps.any():
         return None
-    return learn_contrast(replace(data, X=gaps.astype(np.float64), levels=None), min_effect)
+    return learn_contrast(replace(data, X=gaps.astype(np.float64), n_categories=None), min_effect)

@@ -47,7 +47,7 @@ from sklearn.utils.validation import column_or_1d
 from corral.array_types import Floats, Integers
 from corral.estimators.encoding import names_of, refuse_infinite
 from corral.estimators.rodeo_classifier import RodeoClassifier
-from corral.estimators.tables import refuse_gaps
+from corral.estimators.tables import refuse_missing_values
 from corral.estimators.validation import check_choice, check_integer, check_number, import_pandas
 from corral.planning.power_law import LEVEL
 from corral.sentences.numbers import counted, number_text
@@ -320,7 +320,7 @@ class _Supply:
         else:
             rows, labels = check_X_y(X, y, dtype=np.float64, ensure_all_finite=False)
             names = names_of(X, rows.shape[1])
-            refuse_gaps(rows, names, "method='bound'", "method='curve', which takes them")
+            refuse_missing_values(rows, names, "method='bound'", "method='curve', which takes them")
             for name, column in zip(names, rows.T, strict=True):
                 refuse_infinite(name, column)
         check_classification_targets(labels)

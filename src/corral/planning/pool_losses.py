@@ -30,7 +30,7 @@ from corral.planning.power_law import (
 from corral.pool.cross_fitting import attempt, folds_of
 from corral.pool.fold_plan import N_FOLDS, FoldPlan
 from corral.pool.members import MEMBER_KINDS, by_shared_fit, scales_of
-from corral.pool.scaled_rows import RowsInUnits
+from corral.pool.scaled_rows import ScaledRows
 from corral.pool.search import SEARCH_POINTS
 from corral.pool.weights import judge
 
@@ -61,7 +61,7 @@ class Curve:
     codes: Integers
     weights: Floats
     # (n_points,) numbers of units; points of one are predicted without each other, and not independent
-    units: Integers
+    group_ids: Integers
     proba: Floats  # (n_sizes, n_points, n_classes) probabilities by leave-one-out
 
     @property
@@ -116,12 +116,16 @@ class Curve:
         gap = float((errors[0] - (self.codes != self._prior.argmax())) @ self.weights)
         nothing = self._ignorance
         wrong, right = ((1.0 - nothing) * _USUAL[k] + nothing * JEFFREYS[k] for k in (0, 1))
-        return fit_share(errors, self.times, self.weights, self.units, Chance(nothing, gap), (wrong, right))
+        return fit_share(
+            errors, self.times, self.weights, self.group_ids, Chance(nothing, gap), (wrong, right)
+        )
 
     def log_loss_law(self) -> PowerLaw:
         """How the log loss falls."""
         gap = float(self._surplus @ self.weights)
-        return fit_mean(self.log_losses, self.times, self.weights, self.units, Chance(self._ignorance, gap))
+        return fit_mean(
+            self.log_losses, self.times, self.weights, self.group_ids, Chance(self._ignorance, gap)
+        )
 
     @property
     def _prior(self) -> Floats:
@@ -139,7 +143,7 @@ class Curve:
     def _ignorance(self) -> float:
         """Probability that the rows say nothing of the classes, so that their shares predict as well."""
         mean = float(self._surplus @ self.weights)
-        error = error_of_mean(self._surplus - mean, self.weights, self.units)
+        error = error_of_mean(self._surplus - mean, self.weights, self.group_ids)
         prior = self._prior[self._prior > 0.0]
         return probability_of_nothing(mean, error, float(-prior @ np.log(prior)))
 
@@ -154,7 +158,7 @@ class Curve:
         # Where rows say nothing of the classes, a class gets its label as often as all rows get it.
         others = float((self.proba[0].argmax(axis=1) != y) @ self.weights)
         chance = Chance(self._ignorance, float(self.errors[0] @ weights) - others)
-        return fit_share(self.errors[known], self.times[known], weights, self.units, chance)
+        return fit_share(self.errors[known], self.times[known], weights, self.group_ids, chance)
 
 
 def learn_curve(
@@ -170,15 +174,15 @@ def learn_curve(
     Rows that share a unit stay together. `random` divides the rows, and subsamples them where there are many;
     `empirical` says that the prior was estimated from the rows.
     """
-    whole = RowsInUnits.learn(data, ())
+    whole = ScaledRows.learn(data, ())
     rows = whole.take(proportional_subsample(data, whole.rank, CURVE_ROWS, random))
     points = balanced_subsample(rows.data, rows.rank, SEARCH_POINTS, random)
     weights = FoldPlan.prepare(rows.data, points, prior, 0.0, random).score_weights
     n_rows = len(rows.data.X)
     fewest = max(_FEWEST_ROWS, _FEWEST_OF_CLASS * np.count_nonzero(rows.data.counts))
-    n_units = np.unique(rows.data.units).size
+    n_groups = np.unique(rows.data.group_ids).size
     # A part of one unit would leave nothing to predict it by.
-    sizes = [n for n in _PARTS if n == 1 or (n_rows >= n * fewest and n_units >= 2 * n)]
+    sizes = [n for n in _PARTS if n == 1 or (n_rows >= n * fewest and n_groups >= 2 * n)]
     is_point = np.zeros(n_rows, dtype=bool)
     is_point[points] = True
     places, calls = [], []
@@ -198,7 +202,9 @@ def learn_curve(
             proba[place] = np.exp(log_proba)
             advance(1)
     times = 1.0 / np.array(sizes, dtype=np.float64)
-    return Curve(times, n_rows, rows.data.codes[points], weights, rows.data.units[points], proba[:, points])
+    return Curve(
+        times, n_rows, rows.data.codes[points], weights, rows.data.group_ids[points], proba[:, points]
+    )
 
 
 def _predict(data: LabelledRows, is_point: Bools, prior: Floats, seed: int, empirical: bool) -> Floats:
@@ -206,7 +212,7 @@ def _predict(data: LabelledRows, is_point: Bools, prior: Floats, seed: int, empi
     random = np.random.RandomState(seed)
     if empirical:
         prior = data.counts / data.counts.sum()
-    rows, points = RowsInUnits.learn(data, scales_of(MEMBER_KINDS)), np.flatnonzero(is_point)
+    rows, points = ScaledRows.learn(data, scales_of(MEMBER_KINDS)), np.flatnonzero(is_point)
     plan = FoldPlan.prepare(data, points, prior, 1.0 / (data.n + 2.0), random)
     seed = random.randint(2**31 - 1)
     folds = folds_of(rows, plan, MEMBER_KINDS)

@@ -36,7 +36,7 @@ import numpy as np
 from scipy.special import betaincinv, expit, gammaincinv, log_ndtr
 
 from corral.array_types import Floats, Integers
-from corral.data.weights import design_effect, sums_by_unit
+from corral.data.weights import design_effect, sums_by_group
 
 # Probability of the intervals.
 LEVEL = 0.9
@@ -178,7 +178,7 @@ def fit_share(
     losses: Floats,
     times: Floats,
     weights: Floats,
-    units: Integers,
+    group_ids: Integers,
     chance: Chance,
     prior: tuple[float, float] = JEFFREYS,
 ) -> PowerLaw:
@@ -193,35 +193,35 @@ def fit_share(
     prior : losses of 1 and of 0 that count as seen before.
     """
     share = float(np.clip(losses[0] @ weights, 0.0, 1.0))
-    effect = design_effect(losses[0] - share, weights, units)
+    effect = design_effect(losses[0] - share, weights, group_ids)
     count = WORTH / float(weights @ weights) / effect
     # What goes beyond Jeffreys' prior must not outweigh few units that have many points.
     wrong, right = (least + (seen - least) / effect for seen, least in zip(prior, JEFFREYS, strict=True))
     levels = betaincinv(share * count + wrong, (1.0 - share) * count + right, _probabilities())
-    return PowerLaw.fit(levels, times[1:], *_rises(losses, weights, units), chance)
+    return PowerLaw.fit(levels, times[1:], *_rises(losses, weights, group_ids), chance)
 
 
-def fit_mean(losses: Floats, times: Floats, weights: Floats, units: Integers, chance: Chance) -> PowerLaw:
+def fit_mean(losses: Floats, times: Floats, weights: Floats, group_ids: Integers, chance: Chance) -> PowerLaw:
     """Fit a power law to losses without an upper bound; parameters as of `fit_share`, but for the prior."""
     mean = max(float(losses[0] @ weights), 1e-12)
-    error = error_of_mean(losses[0] - mean, weights, units)
+    error = error_of_mean(losses[0] - mean, weights, group_ids)
     shape = (mean / max(error, 1e-3 * mean)) ** 2
     levels = gammaincinv(shape, _probabilities()) * (mean / shape)
-    return PowerLaw.fit(levels, times[1:], *_rises(losses, weights, units), chance)
+    return PowerLaw.fit(levels, times[1:], *_rises(losses, weights, group_ids), chance)
 
 
-def error_of_mean(residuals: Floats, weights: Floats, units: Integers) -> float:
+def error_of_mean(residuals: Floats, weights: Floats, group_ids: Integers) -> float:
     """Standard error of a weighted mean, from the residuals (n_points,) of what it is the mean of."""
-    return float(np.sqrt((sums_by_unit(weights * residuals, units) ** 2).sum() / WORTH))
+    return float(np.sqrt((sums_by_group(weights * residuals, group_ids) ** 2).sum() / WORTH))
 
 
-def _rises(losses: Floats, weights: Floats, units: Integers) -> tuple[Floats, Floats]:
+def _rises(losses: Floats, weights: Floats, group_ids: Integers) -> tuple[Floats, Floats]:
     """By how much mean losses rise with fewer rows, and the covariance of these numbers."""
     paired = losses[1:] - losses[0]
     rises = paired @ weights
-    centred = sums_by_unit((paired - rises[:, np.newaxis]) * weights, units)
+    centred = sums_by_group((paired - rises[:, np.newaxis]) * weights, group_ids)
     # Where no point changes its loss, the next unit might.
-    least = float((sums_by_unit(weights, units) ** 2).sum()) ** 2
+    least = float((sums_by_group(weights, group_ids) ** 2).sum()) ** 2
     return rises, centred @ centred.T / WORTH + least * np.eye(len(rises))
 
 

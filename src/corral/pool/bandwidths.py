@@ -29,11 +29,11 @@ from corral.array_types import Floats
 from corral.data.scaling import ScaleKind
 from corral.data.subsample import proportional_subsample
 from corral.pool.calibration import fit_log_weights
-from corral.pool.categories import LevelsOfRows
+from corral.pool.categories import CategoriesOfRows
 from corral.pool.fold_plan import FoldPlan
-from corral.pool.scaled_rows import RowsInUnits
+from corral.pool.scaled_rows import ScaledRows
 from corral.pool.transforms import ClassTransform
-from corral.posterior import known, log_posterior
+from corral.posterior import finite_log_densities, log_posterior
 
 # Bandwidths are fitted to at most so many points and rows.
 _MOST_POINTS = 300
@@ -77,7 +77,7 @@ class Refinement:
 
     def __init__(
         self,
-        rows: RowsInUnits,
+        rows: ScaledRows,
         scale: ScaleKind,
         transforms: Sequence[ClassTransform],
         prior: Floats,
@@ -106,10 +106,10 @@ class Refinement:
         self._half_x, self._half_c = 0.5 * self._x**2, 0.5 * self._c**2
         partly = np.flatnonzero(self._partly)
         self._factors = np.hstack([self._c, self._has[:, partly], self._half_c[:, partly]])
-        self._units, self._unit_of_point = rows.data.units, rows.data.units[points]
+        self._group_ids, self._group_of_point = rows.data.group_ids, rows.data.group_ids[points]
         self._weights = weights
         self._x_categories = np.ascontiguousarray(self.points[:, categories.columns])
-        self._c_categories = LevelsOfRows.of(self.rows, categories.columns)
+        self._c_categories = CategoriesOfRows.of(self.rows, categories.columns)
         self._n_categories = categories.sizes
 
     def split(self, theta: Floats) -> tuple[Floats, Floats]:
@@ -136,7 +136,7 @@ class Refinement:
         best, start, log_power = math.inf, np.zeros(n_numeric + n_categories + 1), np.zeros(1)
         for h in (_STARTS * self._spread()).tolist() if n_numeric else [1.0]:
             theta = np.repeat([-math.log(h), _THETA_OF_CATEGORIES], [n_numeric, n_categories])
-            log_density = known(self.weigh(theta)[1])[np.newaxis]
+            log_density = finite_log_densities(self.weigh(theta)[1])[np.newaxis]
             log_power, loss = fit_log_weights(log_density, self.plan, np.zeros(1), 1.0, log_power)
             if loss < best:
                 best, start = loss, np.append(theta, log_power)
@@ -171,8 +171,8 @@ class Refinement:
             self._half_x @ (squared * self._fully) + log_norm @ self._fully,
             self._half_c @ (squared * self._fully),
             self._weights,
-            self._unit_of_point,
-            self._units,
+            self._group_of_point,
+            self._group_ids,
             self.starts,
             total,
             log_mean,
@@ -184,12 +184,12 @@ class Refinement:
         log_n = np.log1p((self._n_categories - 1.0) * np.exp(-0.5 * kappa))
         by_category = np.repeat([-log_n, -log_n - 0.5 * kappa, 0.0 * kappa], self._n_categories, axis=1)
         offsets = self.transforms[0].categories.offsets
-        kernels.add_level_exponents(by_category, offsets, self._x_categories, *self._c_categories, product)
+        kernels.add_category_exponents(by_category, offsets, self._x_categories, *self._c_categories, product)
 
     @cached_property
     def _of_missing(self) -> Floats | None:
         """Exponents (n_points, n_rows) of variables that only the point has; None if rows miss nothing."""
-        if self._has.all() and not self._c_categories.has_gaps.any():
+        if self._has.all() and not self._c_categories.has_missing.any():
             return None
         exponents = np.zeros((len(self.points), len(self.rows)))
         for y, transform in enumerate(self.transforms):
@@ -204,7 +204,7 @@ class Refinement:
         """Penalised leave-one-out log loss and its gradient, by theta and the log inverse temperature."""
         theta, log_power, plan = np.minimum(parameters[:-1], _LARGEST_THETA), parameters[-1], self.plan
         shares, log_mean, total = self.weigh(theta)
-        power, log_density = np.exp(log_power), known(log_mean)
+        power, log_density = np.exp(log_power), finite_log_densities(log_mean)
         log_proba = log_posterior(plan.log_prior + power * log_density)
         excess = np.exp(log_proba)
         excess[np.arange(len(excess)), plan.codes] -= 1.0
@@ -245,5 +245,5 @@ class Refinement:
         others = (self._n_categories - 1.0) * np.exp(-0.5 * kappa)
         expected = others / (1.0 + others)
         apart, both = np.empty(kappa.size), np.empty(kappa.size)
-        kernels.level_shares(self._x_categories, *self._c_categories, shares, of_point, apart, both)
+        kernels.category_shares(self._x_categories, *self._c_categories, shares, of_point, apart, both)
         return kappa * (apart - expected * both)

@@ -22,7 +22,7 @@ from corral.data.weights import weights_or_ones
 EXTRA_ROWS = 2.0
 
 
-class LevelKernels(NamedTuple):
+class CategoryKernels(NamedTuple):
     """Kernels of a class in the variables with categories."""
 
     columns: Integers  # (n_columns,) which they are
@@ -64,15 +64,15 @@ class LevelKernels(NamedTuple):
         """Exponents (3, n_categories) of each category, by that of a row: equal, another, missing."""
         log_p, sizes = np.concatenate([np.zeros(0), *self.log_shares]), self.sizes
         precision = None if self.precision is None else np.repeat(self.precision, sizes)
-        return np.array(level_exponents(log_p, np.repeat(sizes, sizes), precision, bandwidth))
+        return np.array(category_exponents(log_p, np.repeat(sizes, sizes), precision, bandwidth))
 
 
-def level_exponents(
+def category_exponents(
     log_p: Floats, sizes: Integers, precision: Floats | None, h: float
 ) -> tuple[Floats, Floats, Floats]:
     """Exponents of categories with frequencies p, by the category of a row: equal, another, missing.
 
-    `sizes` are the numbers of categories of their columns, and `precision` is that of `LevelKernels`; both
+    `sizes` are the numbers of categories of their columns, and `precision` is that of `CategoryKernels`; both
     broadcast with `log_p`.
     """
     if precision is None:
@@ -83,40 +83,40 @@ def level_exponents(
     return equal, equal + half, -log_p
 
 
-class LevelsOfRows(NamedTuple):
+class CategoriesOfRows(NamedTuple):
     """Categories of rows as compiled loops read them: (n_columns, n_rows), and whether some row has none."""
 
     c: Floats
-    has_gaps: Bools
+    has_missing: Bools
 
     @classmethod
-    def of(cls, rows: Floats, columns: Integers) -> LevelsOfRows:
+    def of(cls, rows: Floats, columns: Integers) -> CategoriesOfRows:
         """Take the columns with categories from scaled rows."""
         c = np.ascontiguousarray(rows[:, columns].T)
         return cls(c, np.asarray(np.isnan(c).any(axis=1)))
 
 
-def learn_levels(
+def learn_category_kernels(
     scaled: Floats,
     codes: Integers,
     weights: Floats | None,
     n_classes: int,
-    levels: Integers,
+    n_categories: Integers,
     *,
     pulled: bool,
-) -> list[LevelKernels]:
+) -> list[CategoryKernels]:
     """Frequencies of categories in each class, shrunk towards those of all classes."""
     weights = weights_or_ones(weights, len(codes))
-    columns = np.flatnonzero(levels)
+    columns = np.flatnonzero(n_categories)
     log_shares: list[list[Floats]] = [[] for _ in range(n_classes)]
     for j in columns.tolist():
-        n_levels = int(levels[j])
-        counts = _level_counts(scaled[:, j], codes, weights, n_classes, n_levels)
-        shares = _shrunk_shares(counts, counts.sum(axis=1, keepdims=True), n_levels)
+        n_values = int(n_categories[j])
+        counts = _category_counts(scaled[:, j], codes, weights, n_classes, n_values)
+        shares = _shrunk_shares(counts, counts.sum(axis=1, keepdims=True), n_values)
         for y in range(n_classes):
             log_shares[y].append(np.log(shares[y]))
     precision = None if pulled else np.ones(columns.size)
-    return [LevelKernels(columns, of_class, precision) for of_class in log_shares]
+    return [CategoryKernels(columns, of_class, precision) for of_class in log_shares]
 
 
 class LevelCounts:
@@ -129,20 +129,20 @@ class LevelCounts:
 
     def __init__(self, data: LabelledRows) -> None:
         self._data = data
-        self._columns = np.flatnonzero(data.level_counts)
+        self._columns = np.flatnonzero(data.category_counts)
         of_rows = data.codes, data.all_weights, data.labels.size
         self._counts = [
-            _level_counts(data.X[:, j], *of_rows, int(data.level_counts[j])) for j in self._columns
+            _category_counts(data.X[:, j], *of_rows, int(data.category_counts[j])) for j in self._columns
         ]
 
-    def log_shares_without(self, units: Integers, X: Floats) -> Floats:
+    def log_shares_without(self, group_ids: Integers, X: Floats) -> Floats:
         """Logarithms (n_classes, n_samples, n_columns) of the frequencies of samples' categories.
 
         All rows of the unit (n_samples,) that a sample leaves out are missing from them. 0 for missing values
         of the samples (n_samples, n_features).
         """
         data, n_classes, n = self._data, self._data.labels.size, len(X)
-        sample, row = np.nonzero(units[:, np.newaxis] == data.units)
+        sample, row = np.nonzero(group_ids[:, np.newaxis] == data.group_ids)
         cell, weights = data.codes[row] * n + sample, data.all_weights[row]
         log_shares = np.zeros((n_classes, n, self._columns.size))
         for k, (j, counts) in enumerate(zip(self._columns, self._counts, strict=True)):
@@ -157,18 +157,18 @@ class LevelCounts:
         return log_shares
 
 
-def _level_counts(x: Floats, codes: Integers, weights: Floats, n_classes: int, n_levels: int) -> Floats:
+def _category_counts(x: Floats, codes: Integers, weights: Floats, n_classes: int, n_values: int) -> Floats:
     """Sums of weights (n_classes, n_levels) of the rows with each level."""
     has = ~np.isnan(x)
-    return _sums(codes[has] * n_levels + x[has].astype(np.int64), weights[has], n_classes, n_levels)
+    return _sums(codes[has] * n_values + x[has].astype(np.int64), weights[has], n_classes, n_values)
 
 
-def _shrunk_shares(counts: Floats, totals: Floats, n_levels: int) -> Floats:
+def _shrunk_shares(counts: Floats, totals: Floats, n_values: int) -> Floats:
     """Frequencies of categories, shrunk towards those of all classes as if some rows with these were added.
 
     `counts` (n_classes, n_some) are those of some categories, and `totals` those of all together.
     """
-    pooled = (counts.sum(axis=0) + 1.0 / n_levels) / (totals.sum(axis=0) + 1.0)
+    pooled = (counts.sum(axis=0) + 1.0 / n_values) / (totals.sum(axis=0) + 1.0)
     shares: Floats = (counts + EXTRA_ROWS * pooled) / (totals + EXTRA_ROWS)
     return shares
 

@@ -54,10 +54,10 @@ from corral.pool.cross_fitting import Candidate, folds_of
 from corral.pool.densities import Mixture
 from corral.pool.members import AnyKind, Member
 from corral.pool.model import Compression, Pool
-from corral.pool.scaled_rows import RowsInUnits
+from corral.pool.scaled_rows import ScaledRows
 from corral.pool.search import Search, make_pool
 from corral.pool.weights import fit_weights, shares_of
-from corral.posterior import known
+from corral.posterior import finite_log_densities
 
 # At most so large a share of the rows of a compressed class is held out of its cells.
 _HELD_OUT = 0.2
@@ -225,7 +225,7 @@ def _sums(x: Floats, weights: Floats, cells: Integers, n_cells: int) -> Floats:
 class CompressionPlan:
     """What is learnt from a sample, before the other rows are read."""
 
-    sample: RowsInUnits  # rows of all classes on the scales of all members
+    sample: ScaledRows  # rows of all classes on the scales of all members
     found: Search  # the result of the search
     # for each of `found.kept` the densities of the classes, without rows
     members: Sequence[Sequence[Mixture]]
@@ -235,7 +235,7 @@ class CompressionPlan:
     @classmethod
     def learn(
         cls,
-        sample: RowsInUnits,
+        sample: ScaledRows,
         found: Search,
         sizes: Integers,
         max_rows: int,
@@ -304,7 +304,7 @@ class CompressionPlan:
         others = np.flatnonzero(~self.is_compressed)  # of which the sample has all rows
         rows = self.rows.take(others[np.argsort(self.rows.numbers[others])])
         rows = replace(rows, weights=rows.all_weights, counts=self.rows.counts)
-        first_unit = 1 + max(held_out.units.max(initial=0), rows.units.max(initial=0))
+        first_unit = 1 + max(held_out.group_ids.max(initial=0), rows.group_ids.max(initial=0))
         for y, of_class in centroids.items():
             nearest = replace(
                 rows,
@@ -312,7 +312,8 @@ class CompressionPlan:
                 codes=np.full(of_class.numbers.size, y),
                 weights=of_class.weights,
                 numbers=of_class.numbers,
-                units=first_unit + of_class.numbers,  # which no other row has: nothing leaves a centroid out
+                group_ids=first_unit
+                + of_class.numbers,  # which no other row has: nothing leaves a centroid out
             )
             rows = rows.extended(nearest)
         largest = rows.all_weights.max()
@@ -339,8 +340,10 @@ class CompressionPlan:
                 of_fold = [replace(density, transform=transform) for density, transform in learnt]
                 member = self._member(tried.kind, of_fold, data, centroids)
                 left_out = rows.take(points[inside])
-                log_density[inside] = member.log_densities_without(data, left_out.X, left_out.units)
-            candidates.append(Candidate.calibrate(tried.kind, known(log_density)[np.newaxis], plan))
+                log_density[inside] = member.log_densities_without(data, left_out.X, left_out.group_ids)
+            candidates.append(
+                Candidate.calibrate(tried.kind, finite_log_densities(log_density)[np.newaxis], plan)
+            )
         log_weights = fit_weights(candidates, plan)
         table = {name: column.copy() for name, column in found.table.items()}
         table["weight"][found.order] = np.exp(log_weights)
@@ -370,7 +373,7 @@ class CompressionPlan:
 
 
 def plan_member(
-    candidate: Candidate, sample: RowsInUnits, sizes: Integers, n_read: Integers, prior: Floats, seed: int
+    candidate: Candidate, sample: ScaledRows, sizes: Integers, n_read: Integers, prior: Floats, seed: int
 ) -> list[Mixture]:
     """Densities of the classes without rows: transforms of a sample, bandwidths carried over to all rows.
 
@@ -399,7 +402,7 @@ def compress_rows(
     data: LabelledRows, plan: CompressionPlan, computation: Computation
 ) -> dict[int, Centroids]:
     """Average all rows of compressed classes that are not held out, part by part."""
-    in_cells = np.isin(data.units, plan.rows.units[plan.held_out], invert=True)
+    in_cells = np.isin(data.group_ids, plan.rows.group_ids[plan.held_out], invert=True)
     parts = []
     for y in plan.cells:
         inside = np.flatnonzero(in_cells & (data.codes == y))
@@ -419,7 +422,7 @@ def compress_rows(
     return centroids
 
 
-def _importance(y: int, members: Sequence[Sequence[Mixture]], found: Search, sample: RowsInUnits) -> Floats:
+def _importance(y: int, members: Sequence[Sequence[Mixture]], found: Search, sample: ScaledRows) -> Floats:
     """Weights (n_features,) of squared differences in a class: precisions of all members on one scale."""
     deviation = sample.scaled[_COMPARED].std(axis=0)
     importance = np.zeros(deviation.size)

@@ -18,11 +18,11 @@ from corral.pool.calibration import fit_log_weights
 from corral.pool.fold_plan import FoldPlan
 from corral.pool.member_kind import Kernels
 from corral.pool.members import AnyKind, Member
-from corral.pool.scaled_rows import RowsInUnits
-from corral.posterior import known, log_posterior
+from corral.pool.scaled_rows import ScaledRows
+from corral.posterior import finite_log_densities, log_posterior
 
 # Which points (n_points,) a fold has, the rows outside of it, and all rows on the scales of these, by kind.
-Fold = tuple[Bools, RowsInUnits, Mapping[ScaleKind, Floats]]
+Fold = tuple[Bools, ScaledRows, Mapping[ScaleKind, Floats]]
 
 # By the number of parts into which rows are divided, and of divisions.
 Folds = Mapping[tuple[int, int], Sequence[Fold]]
@@ -87,7 +87,7 @@ class Candidate:
 
 
 def attempt(
-    kinds: Sequence[AnyKind], rows: RowsInUnits, plan: FoldPlan, seed: int, folds: Folds
+    kinds: Sequence[AnyKind], rows: ScaledRows, plan: FoldPlan, seed: int, folds: Folds
 ) -> list[Candidate]:
     """Predict all points by kinds of members that learn the same, and choose the bandwidth of each."""
     kernels = [kind.kernels() for kind in kinds]
@@ -103,12 +103,12 @@ def attempt(
         again = plan.division == division % n_divisions
         log_density[:, plan.division == division] = log_density[:, again]
     ends = np.cumsum([len(of_kind.bandwidths) for of_kind in kernels])
-    tried = np.split(known(log_density), ends[:-1])
+    tried = np.split(finite_log_densities(log_density), ends[:-1])
     return [Candidate.calibrate(*each, plan) for each in zip(kinds, tried, strict=True)]
 
 
 def folds_of(
-    rows: RowsInUnits, plan: FoldPlan, kinds: Sequence[AnyKind], learnt_from: RowsInUnits | None = None
+    rows: ScaledRows, plan: FoldPlan, kinds: Sequence[AnyKind], learnt_from: ScaledRows | None = None
 ) -> Folds:
     """Leave out each part that has points.
 
@@ -129,14 +129,14 @@ def folds_of(
                 if learnt_from is None:
                     others, scaled = rows.without(left_out, scale_kinds)
                 else:
-                    gone = np.isin(learnt_from.data.units, plan.data.units[left_out])
+                    gone = np.isin(learnt_from.data.group_ids, plan.data.group_ids[left_out])
                     others, scaled = learnt_from.take(np.flatnonzero(~gone | gone.all())), rows.scaled
                 folds[n_parts, n_divisions].append((inside, others, scaled))
     return folds
 
 
 def build_member(
-    candidate: Candidate, rows: RowsInUnits, sample: RowsInUnits, prior: Floats, seed: int
+    candidate: Candidate, rows: ScaledRows, sample: ScaledRows, prior: Floats, seed: int
 ) -> Member:
     """Build a member of all rows that learns from a sample, which may be the same rows."""
     kind, scaled = candidate.kind, rows.scaled[candidate.kind.scale]

@@ -89,8 +89,8 @@ class MemberDensity(ABC):
         """Whether the density of a variable depends on the others."""
         return False
 
-    def log_density_without(self, scaled: Floats, units: Integers, unit_of_x: Integers) -> Floats:
-        """The same without the rows of each sample's unit (n_samples,); `units` (n_rows,) are the rows'.
+    def log_density_without(self, scaled: Floats, group_ids: Integers, group_of_x: Integers) -> Floats:
+        """The same without the rows of each sample's unit (n_samples,); `group_ids` (n_rows,) are the rows'.
 
         By default no row is left out, since one of many hardly changes a few parameters.
         """
@@ -116,8 +116,8 @@ class MemberDensity(ABC):
             conditional[has, j] = log_density[has] - self.log_density(without[has])
         return conditional, self.shares(scaled)
 
-    def marginals(self, sets: Coalitions, units: Integers) -> SetDensity:
-        """Densities of sets of variables, all others integrated out; `units` (n_rows,) are those of the rows.
+    def marginals(self, sets: Coalitions, group_ids: Integers) -> SetDensity:
+        """Densities of sets of variables, all others integrated out; `group_ids` (n_rows,): groups of rows.
 
         By default one evaluation for each set, with no row left out.
         """
@@ -233,12 +233,12 @@ class Mixture(MemberDensity):
         log_density[~fast] = self.kernel_rows.log_densities(scaled[~fast], *self._kernel)[0]
         return log_density
 
-    def log_density_without(self, scaled: Floats, units: Integers, unit_of_x: Integers) -> Floats:
-        """The same without the rows of each sample's unit (n_samples,); `units` (n_rows,) are the rows'.
+    def log_density_without(self, scaled: Floats, group_ids: Integers, group_of_x: Integers) -> Floats:
+        """The same without the rows of each sample's unit (n_samples,); `group_ids` (n_rows,) are the rows'.
 
         The transform keeps them, and so does a normal density.
         """
-        log_density: Floats = self._all_rows.log_densities(scaled, *self._kernel, units, unit_of_x)[0]
+        log_density: Floats = self._all_rows.log_densities(scaled, *self._kernel, group_ids, group_of_x)[0]
         return log_density
 
     @property
@@ -342,9 +342,9 @@ class Mixture(MemberDensity):
         conditional[:, transform.variables] = ratio - apart + 0.5 * np.log(precision) - kernels.LOG_ROOT
         return conditional, by_weight if self.is_normal else softmax(-relative, axis=1)
 
-    def marginals(self, sets: Coalitions, units: Integers) -> SetDensity:
+    def marginals(self, sets: Coalitions, group_ids: Integers) -> SetDensity:
         """See `MemberDensity`; one walk over the variables serves all sets."""
-        return mixture_marginals(self, sets, units)
+        return mixture_marginals(self, sets, group_ids)
 
 
 def _relative_squares(z: Floats, c: Floats, nearest: Integers) -> Floats:

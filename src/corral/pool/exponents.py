@@ -30,7 +30,7 @@ import numpy as np
 from corral import kernels
 from corral.array_types import Bools, Floats, Integers
 from corral.data.missing import patterns
-from corral.pool.categories import LevelsOfRows, level_exponents
+from corral.pool.categories import CategoriesOfRows, category_exponents
 from corral.pool.transforms import ClassTransform, complete
 
 # Numbers in a block of exponents, and in one of products of complete rows, which should stay in the cache.
@@ -41,7 +41,7 @@ _BLOCK_OF_PRODUCTS = 100_000
 _LARGEST_PRODUCT = 1e-11 * 2.0**53
 
 # A sample with this number belongs to no row.
-NO_UNIT = -1
+NO_GROUP = -1
 
 
 class Pairs(NamedTuple):
@@ -116,8 +116,8 @@ class KernelRows:
         return np.ascontiguousarray((self._centered @ self.transform.precision).T)
 
     @cached_property
-    def _categories(self) -> LevelsOfRows:
-        return LevelsOfRows.of(self.rows, self.transform.categories.columns)
+    def _categories(self) -> CategoriesOfRows:
+        return CategoriesOfRows.of(self.rows, self.transform.categories.columns)
 
     def pairs(self, x: Floats) -> Pairs:
         """Compare scaled samples with all rows."""
@@ -178,8 +178,9 @@ class KernelRows:
         """Exponents (n_samples, n_rows) of all pairs of scaled samples and rows.
 
         The only place where they are formed, but for loops that are faster: for complete rows
-        `kernels.pulled_log_means` and `kernels.kernel_sums`, by variable `terms` and `kernels.walk_squares`,
-        without one variable in turn `Mixture.conditionals` (complete rows), and `bandwidths.Refinement`.
+        `kernels.shrunken_log_means` and `kernels.kernel_sums`, by variable `terms` and
+        `kernels.walk_squares`, without one variable in turn `Mixture.conditionals` (complete rows), and
+        `bandwidths.Refinement`.
         """
         categories = self.transform.categories
         half, log_h = 0.5 * bandwidth**-2.0, math.log(bandwidth)
@@ -203,36 +204,36 @@ class KernelRows:
         x: Floats,
         bandwidths: Floats,
         shrinkages: Floats,
-        units: Integers | None = None,
-        unit_of_x: Integers | None = None,
+        group_ids: Integers | None = None,
+        group_of_x: Integers | None = None,
     ) -> Floats:
         """Log densities (n_bandwidths, n_samples) of scaled samples, integrated over the values they miss.
 
         Rows whose unit (n_rows,) is that of the sample (n_samples,) are left out; -inf where no row is left.
         """
-        units = np.zeros(len(self.rows), dtype=np.int64) if units is None else units
-        unit_of_x = np.full(len(x), NO_UNIT) if unit_of_x is None else unit_of_x
-        is_fast, kernel = self.is_fast(x), (bandwidths, shrinkages, units)
+        group_ids = np.zeros(len(self.rows), dtype=np.int64) if group_ids is None else group_ids
+        group_of_x = np.full(len(x), NO_GROUP) if group_of_x is None else group_of_x
+        is_fast, kernel = self.is_fast(x), (bandwidths, shrinkages, group_ids)
         if is_fast.all():
             z = self.transform.coordinates(self.transform.centered(x))
-            return self.product_log_densities(z, *kernel, unit_of_x)
+            return self.product_log_densities(z, *kernel, group_of_x)
         log_density = np.empty((bandwidths.size, len(x)))
         if is_fast.any():
-            log_density[:, is_fast] = self.log_densities(x[is_fast], *kernel, unit_of_x[is_fast])
+            log_density[:, is_fast] = self.log_densities(x[is_fast], *kernel, group_of_x[is_fast])
         others, step = np.flatnonzero(~is_fast), max(1, _BLOCK // max(len(self.rows), 1))
         for first in range(0, others.size, step):
             block = others[first : first + step]
-            log_density[:, block] = self._log_densities(x[block], *kernel, unit_of_x[block])
+            log_density[:, block] = self._log_densities(x[block], *kernel, group_of_x[block])
         return log_density
 
     def _log_densities(
-        self, x: Floats, bandwidths: Floats, shrinkages: Floats, units: Integers, unit_of_x: Integers
+        self, x: Floats, bandwidths: Floats, shrinkages: Floats, group_ids: Integers, group_of_x: Integers
     ) -> Floats:
         pairs = self.pairs(x)
         log_mean = np.empty((bandwidths.size, len(x)))
         for k, (bandwidth, shrinkage) in enumerate(zip(bandwidths, shrinkages, strict=True)):
             exponents = self.exponents(pairs, x, float(bandwidth), float(shrinkage))
-            kernels.log_means(exponents, self.weights, unit_of_x, units, log_mean[k])
+            kernels.log_means(exponents, self.weights, group_of_x, group_ids, log_mean[k])
         return log_mean - pairs.log_norm
 
     def is_far(self, z: Floats, bandwidth: float, shrinkage: float) -> Bools:
@@ -250,8 +251,8 @@ class KernelRows:
         z: Floats,
         bandwidths: Floats,
         shrinkages: Floats,
-        units: Integers | None = None,
-        unit_of_x: Integers | None = None,
+        group_ids: Integers | None = None,
+        group_of_x: Integers | None = None,
     ) -> Floats:
         """The same for complete samples, whose coordinates z (n_samples, n_used) are given, and rows.
 
@@ -261,21 +262,21 @@ class KernelRows:
         lie further than the root of their number.
         """
         c, transform = self._coordinates, self.transform
-        units = np.zeros(len(c), dtype=np.int64) if units is None else units
-        unit_of_x = np.full(len(z), NO_UNIT) if unit_of_x is None else unit_of_x
+        group_ids = np.zeros(len(c), dtype=np.int64) if group_ids is None else group_ids
+        group_of_x = np.full(len(z), NO_GROUP) if group_of_x is None else group_of_x
         half_z, half_c, work = 0.5 * np.vecdot(z, z), 0.5 * self._lengths, np.empty((1, max(len(c), 1)))
         log_density, precisions = np.empty((bandwidths.size, len(z))), bandwidths**-2.0
         step = max(1, _BLOCK_OF_PRODUCTS // max(len(c), 1))
         for first in range(0, len(z), step):
             block = slice(first, first + step)
             log_mean = np.empty((bandwidths.size, len(z[block])))
-            kernels.pulled_log_means(
+            kernels.shrunken_log_means(
                 z[block] @ c.T,
                 half_z[block],
                 half_c,
                 self.weights,
-                unit_of_x[block],
-                units,
+                group_of_x[block],
+                group_ids,
                 shrinkages,
                 precisions,
                 work,
@@ -343,7 +344,7 @@ class KernelRows:
         categories = self.transform.categories
         rows, x = self.rows[:, categories.columns].T, x[:, categories.columns]
         log_p = categories.log_shares_at(x) if log_shares is None else log_shares
-        by_row = level_exponents(log_p, categories.sizes, categories.precision, bandwidth)
+        by_row = category_exponents(log_p, categories.sizes, categories.precision, bandwidth)
         equal, other, missing = (np.broadcast_to(term, x.shape)[:, :, np.newaxis] for term in by_row)
         terms = np.where(x[:, :, np.newaxis] == rows, equal, other)
         return np.where(np.isnan(rows), missing, terms)

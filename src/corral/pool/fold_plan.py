@@ -24,7 +24,7 @@ class FoldPlan:
     points: Integers  # (n_points,) which of them are predicted from all others, once for each division
     divisions: Integers  # (n_divisions, n_rows) the fold of each row; duplicates of a row have the same
     prior: Floats  # (n_classes,)
-    lapse: float  # share of probabilities given to the prior
+    prior_mixing: float  # share of probabilities given to the prior
     # (n_points,) by which temperatures and member weights are fitted. They sum to 1, in each class to its
     # prior; 0 for a point whose class has no row of another unit, and for those of `without`.
     weights: Floats
@@ -35,14 +35,14 @@ class FoldPlan:
         data: LabelledRows,
         points: Integers,
         prior: Floats,
-        lapse: float,
+        prior_mixing: float,
         random: np.random.RandomState,
         n_divisions: int = 1,
     ) -> FoldPlan:
         """Divide the rows of each class into folds, several times."""
         order = data.content_order()
         divisions = np.array([stratified_folds(data, order, N_FOLDS, random) for _ in range(n_divisions)])
-        return cls._weighed(data, np.tile(points, n_divisions), divisions, prior, lapse)
+        return cls._weighed(data, np.tile(points, n_divisions), divisions, prior, prior_mixing)
 
     @classmethod
     def without_folds(cls, data: LabelledRows, points: Integers, prior: Floats) -> FoldPlan:
@@ -51,14 +51,16 @@ class FoldPlan:
 
     @classmethod
     def _weighed(
-        cls, data: LabelledRows, points: Integers, divisions: Integers, prior: Floats, lapse: float
+        cls, data: LabelledRows, points: Integers, divisions: Integers, prior: Floats, prior_mixing: float
     ) -> FoldPlan:
-        plan = cls(data, points, divisions, prior, lapse, weights_by_prior(data, points, prior))
+        plan = cls(data, points, divisions, prior, prior_mixing, weights_by_prior(data, points, prior))
         return plan.without(data.is_alone[points])
 
     def restricted_to(self, positions: Integers) -> FoldPlan:
         """Keep some of the points, given by their positions in `rows`, and one division."""
-        return self._weighed(self.data, self.rows[positions], self.divisions[:1], self.prior, self.lapse)
+        return self._weighed(
+            self.data, self.rows[positions], self.divisions[:1], self.prior, self.prior_mixing
+        )
 
     def without(self, left_out: Bools) -> FoldPlan:
         """Give points no weight where `left_out` (n_points,) is true."""

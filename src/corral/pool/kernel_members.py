@@ -22,7 +22,7 @@ from corral.pool.bandwidths import Refinement
 from corral.pool.densities import Mixture
 from corral.pool.exponents import KernelRows
 from corral.pool.member_kind import Kernels, MemberKind
-from corral.pool.scaled_rows import RowsInUnits
+from corral.pool.scaled_rows import ScaledRows
 from corral.pool.transforms import ClassTransform, Covariance, learn_transforms
 from corral.pool.variable_selection import choose_variables
 
@@ -83,7 +83,7 @@ class KernelMember(MemberKind[list[ClassTransform]]):
         """Kinds with the same transform learn the same."""
         return self.scale, self.covariance
 
-    def learn(self, rows: RowsInUnits, prior: Floats, seed: int) -> list[ClassTransform]:
+    def learn(self, rows: ScaledRows, prior: Floats, seed: int) -> list[ClassTransform]:
         """Learn the transform of each class."""
         data = rows.data
         return learn_transforms(
@@ -93,7 +93,7 @@ class KernelMember(MemberKind[list[ClassTransform]]):
             data.weights,
             prior.size,
             choose_variables(rows),
-            data.level_counts,
+            data.category_counts,
         )
 
     def build(
@@ -119,11 +119,16 @@ class KernelMember(MemberKind[list[ClassTransform]]):
         kernels: Kernels,
     ) -> Floats:
         """Log densities (n_kernels, n_points, n_classes) of some rows by all others of other units."""
-        weights, units, x, unit_of_x = data.all_weights, data.units, scaled[points], data.units[points]
+        weights, group_ids, x, group_of_x = (
+            data.all_weights,
+            data.group_ids,
+            scaled[points],
+            data.group_ids[points],
+        )
         log_density = np.empty((kernels.bandwidths.size, points.size, len(learnt)))
         for y, (transform, rows) in enumerate(zip(learnt, data.members(), strict=True)):
             kernel_rows = KernelRows(transform, scaled[rows], weights[rows])
-            log_density[:, :, y] = kernel_rows.log_densities(x, *kernels, units[rows], unit_of_x)
+            log_density[:, :, y] = kernel_rows.log_densities(x, *kernels, group_ids[rows], group_of_x)
         return log_density
 
 
@@ -179,7 +184,7 @@ class RefinedKernels(KernelMember):
         """Factors of the refined bandwidths."""
         return Kernels(_FACTORS, np.ones(_FACTORS.size))
 
-    def learn(self, rows: RowsInUnits, prior: Floats, seed: int) -> list[ClassTransform]:
+    def learn(self, rows: ScaledRows, prior: Floats, seed: int) -> list[ClassTransform]:
         """Learn the transforms, and refine the bandwidth of each variable."""
         transforms = super().learn(rows, prior, seed)
         if not transforms[0].used.size:

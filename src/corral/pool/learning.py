@@ -24,7 +24,7 @@ from corral.parallel import Computation
 from corral.pool.compression import Centroids, CompressionPlan, compress_rows
 from corral.pool.members import MEMBER_KINDS, scales_of
 from corral.pool.model import Compression, Pool, PoolModel, as_training_rows
-from corral.pool.scaled_rows import RowsInUnits
+from corral.pool.scaled_rows import ScaledRows
 from corral.pool.search import fit_pool, search
 
 
@@ -47,7 +47,7 @@ class LargeTable:
     max_rows: int  # how many kernels a class may have
     n_rows: int  # how many training rows were given
     n: float  # how many rows of equal weight they are worth
-    n_copies: int  # how many of them are duplicates of others
+    n_duplicates: int  # how many of them are duplicates of others
     general: bool  # whether values are missing or categories, or rows belong to groups
     # the rows as they were given; None where the model keeps only those that it needs
     training: TrainingRows | None
@@ -68,7 +68,7 @@ def learn_pool(
         return learn_large_pool(table, settings, random, computation)
     return PoolModel(
         prior=settings.prior,
-        n_copies=data.n_copies,
+        n_duplicates=data.n_duplicates,
         training=training,
         data=data,
         min_effect=settings.min_effect,
@@ -92,7 +92,7 @@ def large_table(
         max_rows=max_rows,
         n_rows=len(training.X),
         n=data.n,
-        n_copies=data.n_copies,
+        n_duplicates=data.n_duplicates,
         general=data.general,
         training=training,
         compress=partial(compress_rows, data, computation=computation),
@@ -103,12 +103,14 @@ def learn_large_pool(
     table: LargeTable, settings: PoolSettings, random: np.random.RandomState, computation: Computation
 ) -> PoolModel:
     """Learn a pool whose scales, members and markers are learnt from a sample of each class."""
-    sample = RowsInUnits.learn(table.sample, scales_of(MEMBER_KINDS), n_knots(len(table.sample.X)))
+    sample = ScaledRows.learn(table.sample, scales_of(MEMBER_KINDS), n_knots(len(table.sample.X)))
     if table.general:
         data, compression, pool = _pool_of_subsample(sample, table, settings, random, computation)
     else:
-        lapse = 1.0 / (table.n + 2.0)
-        found = search(sample, settings.prior, lapse, random, computation, empirical=settings.empirical)
+        prior_mixing = 1.0 / (table.n + 2.0)
+        found = search(
+            sample, settings.prior, prior_mixing, random, computation, empirical=settings.empirical
+        )
         plan = CompressionPlan.learn(sample, found, table.sizes, table.max_rows, computation)
         data, compression, pool = plan.build(table.compress(plan), table.n_rows)
     contrast = learn_contrast(table.sample, settings.min_effect)
@@ -116,7 +118,7 @@ def learn_large_pool(
     compared = table.training or as_training_rows(_weighted(table.sample, table.sizes))
     return PoolModel(
         prior=settings.prior,
-        n_copies=table.n_copies,
+        n_duplicates=table.n_duplicates,
         training=table.training or as_training_rows(data.extended(compression.held_out)),
         data=data,
         min_effect=settings.min_effect,
@@ -128,7 +130,7 @@ def learn_large_pool(
 
 
 def _pool_of_subsample(
-    sample: RowsInUnits,
+    sample: ScaledRows,
     table: LargeTable,
     settings: PoolSettings,
     random: np.random.RandomState,

@@ -17,7 +17,7 @@ import numpy as np
 from corral import kernels
 from corral.array_types import Bools, Floats, Integers
 from corral.data.missing import patterns
-from corral.pool.exponents import NO_UNIT
+from corral.pool.exponents import NO_GROUP
 from corral.pool.transforms import complete
 from corral.shapley import Coalitions, Walk
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 SetDensity = Callable[[Floats, Integers, Floats | None], Floats]
 
 
-def beginnings(log_weights: Floats, units: Integers, left_out: Integers) -> Floats:
+def beginnings(log_weights: Floats, group_ids: Integers, left_out: Integers) -> Floats:
     """Exponents (n_samples, n_rows) of no variables: minus log weights; EXCLUDED for units left out."""
     start = np.tile(-log_weights, (left_out.size, 1))
-    for q in np.flatnonzero(left_out != NO_UNIT).tolist():
-        start[q, units == left_out[q]] = kernels.EXCLUDED
+    for q in np.flatnonzero(left_out != NO_GROUP).tolist():
+        start[q, group_ids == left_out[q]] = kernels.EXCLUDED
     return start
 
 
@@ -176,17 +176,17 @@ class NormalKernels:
         return out + log_norm
 
 
-def mixture_marginals(mixture: Mixture, sets: Coalitions, units: Integers) -> SetDensity:
+def mixture_marginals(mixture: Mixture, sets: Coalitions, group_ids: Integers) -> SetDensity:
     """Densities of sets of variables in a class whose rows have units (n_rows,)."""
     kept, used, transform = mixture.kernel_rows, mixture.used, mixture.transform
     if not len(kept.rows):
         return lambda x, *_: np.full((len(x), len(sets.members)), -np.inf)
-    units = np.full(1, NO_UNIT) if mixture.is_normal else units
+    group_ids = np.full(1, NO_GROUP) if mixture.is_normal else group_ids
     walk, log_weights = sets.walk(used), np.log(kept.weights)
     normal = None if transform.is_diagonal else NormalKernels(mixture, walk)
 
     def log_density(x: Floats, left_out: Integers, log_shares: Floats | None) -> Floats:
-        start = beginnings(log_weights, units, left_out)
+        start = beginnings(log_weights, group_ids, left_out)
         T = kept.terms(x, mixture.bandwidth, mixture.shrinkage, log_shares)
         if normal is None:
             return product_log_densities(walk, start, T, np.isnan(x[:, used]))

@@ -17,7 +17,7 @@ from corral.data.dataset import LabelledRows
 from corral.data.scaling import ScaleKind
 from corral.pool.densities import MemberDensity
 from corral.pool.fold_plan import N_FOLDS
-from corral.pool.scaled_rows import RowsInUnits
+from corral.pool.scaled_rows import ScaledRows
 
 Learnt = TypeVar("Learnt")
 
@@ -69,7 +69,7 @@ class MemberKind(ABC, Generic[Learnt]):
         return Kernels(np.ones(1), np.ones(1))
 
     @abstractmethod
-    def learn(self, rows: RowsInUnits, prior: Floats, seed: int) -> Learnt:
+    def learn(self, rows: ScaledRows, prior: Floats, seed: int) -> Learnt:
         """Learn from rows and their labels, whatever the bandwidth.
 
         Parameters

@@ -90,12 +90,12 @@ class Member:
         for_each_class(estimate, [len(X)] * n_classes, sizes, ["fixed"] * n_classes, self.title, computation)
         return log_density
 
-    def log_densities_without(self, data: LabelledRows, X: Floats, units: Integers) -> Floats:
+    def log_densities_without(self, data: LabelledRows, X: Floats, group_ids: Integers) -> Floats:
         """Log densities (n_samples, n_classes) of X without the rows of `data` that share its units.
 
         What was learnt from these rows stays.
         """
         scaled, log_density = self.scale.transform(X), np.empty((len(X), len(self.classes)))
         for y, (density, rows) in enumerate(zip(self.classes, data.members(), strict=True)):
-            log_density[:, y] = density.log_density_without(scaled, data.units[rows], units)
+            log_density[:, y] = density.log_density_without(scaled, data.group_ids[rows], group_ids)
         return log_density

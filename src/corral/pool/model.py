@@ -39,7 +39,7 @@ from corral.data.subsample import example_rows
 from corral.model import MAX_EXAMPLES, Examples, LocalModel
 from corral.parallel import Computation
 from corral.pool.members import Member, kind_of
-from corral.posterior import known
+from corral.posterior import finite_log_densities
 
 # Members that see correlations have at least this share of likenesses, if there are some: along variances a
 # value that does not go with the others is as typical as any.
@@ -102,7 +102,7 @@ class Pool:
     weights: Floats  # (n_members,) of their log densities
     temperatures: Floats  # (n_members,) at which each is calibrated on its own
     prior: Floats  # (n_classes,)
-    lapse: float  # share of probabilities given to the prior
+    prior_mixing: float  # share of probabilities given to the prior
     scores: PoolScores  # what to expect
     table: dict[str, Any]  # columns about all members tried
     cross_fitted: CrossFitted  # log densities of training rows
@@ -112,7 +112,7 @@ class Pool:
         n_members, n_classes = len(self.members), self.prior.size
         check_array("weights", self.weights, (n_members,), SMALLEST, 1e10)
         check_array("temperatures", self.temperatures, (n_members,), 1e-10, 1e10)
-        check_number("lapse", self.lapse, 0.0, 1.0)
+        check_number("prior_mixing", self.prior_mixing, 0.0, 1.0)
         check_shape("recall", self.scores.recall, (n_classes,))
         n_points = self.cross_fitted.points.size
         check_shape("log_density", self.cross_fitted.log_density, (n_members, n_points, n_classes))
@@ -184,8 +184,8 @@ class Compression:
 
 def as_training_rows(rows: LabelledRows) -> TrainingRows:
     """The rows that a model of compressed classes keeps, in the place of those that were given."""
-    groups = rows.units if rows.grouped else None
-    return TrainingRows(rows.X, rows.labels[rows.codes], rows.weights, rows.levels, groups)
+    groups = rows.group_ids if rows.grouped else None
+    return TrainingRows(rows.X, rows.labels[rows.codes], rows.weights, rows.n_categories, groups)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -206,15 +206,15 @@ class PoolModel(LocalModel):
             self._validate_compression(self.compression)
         check_positions("points", self.pool.cross_fitted.points, len(self.compared_rows.X))
         for member in self.pool.members:
-            member.scale.validate_for(self.data.level_counts)
+            member.scale.validate_for(self.data.category_counts)
             for density in member.classes:
-                density.validate_for(self.data.level_counts)
+                density.validate_for(self.data.category_counts)
 
     def _validate_compression(self, compression: Compression) -> None:
         held_out = compression.held_out
         if not np.array_equal(held_out.labels, self.labels) or held_out.X.shape[1] != self.n_features:
             raise ValueError("held_out has other classes or variables")
-        if not equal_or_none(held_out.levels, self.data.levels):
+        if not equal_or_none(held_out.n_categories, self.data.n_categories):
             raise ValueError("levels are not those of the rows")
         if len(held_out.X) and self.compared_rows.general:
             raise ValueError("rows with missing values, categories or groups are held out")
@@ -244,9 +244,9 @@ class PoolModel(LocalModel):
         return replace(self, pool=pool, training=training)
 
     @property
-    def lapse(self) -> float:
+    def prior_mixing(self) -> float:
         """Share of every probability that is given to the prior."""
-        return self.pool.lapse
+        return self.pool.prior_mixing
 
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
         """Weighted sums (n_samples, n_classes) of the members' log densities."""
@@ -325,7 +325,7 @@ class PoolModel(LocalModel):
         return self.pool.cross_fitted.points
 
     @cached_property
-    def likeness_weights(self) -> Floats:
+    def score_weights(self) -> Floats:
         """Weights (n_members,) of likenesses: shares of the members over spreads of their log densities."""
         kept = self.pool.cross_fitted
         codes = self.compared_rows.codes[kept.points]
@@ -337,24 +337,24 @@ class PoolModel(LocalModel):
             shares = np.where(self.pool.refined, 0.0, shares)
         correlated = np.array([member.sees_correlations for member in self.pool.members])
         shares = with_least_share(shares / shares.sum(), correlated, _LEAST_CORRELATED)
-        likeness_weights: Floats = shares / np.array(spreads)
-        return likeness_weights
+        score_weights: Floats = shares / np.array(spreads)
+        return score_weights
 
     def estimates(self, X: Floats, computation: Computation, *, bandwidths: bool = False) -> Estimates:
         """Log densities and likenesses (n_samples, n_classes), in the time of one of them."""
-        both = np.array([self.pool.weights, self.likeness_weights])
+        both = np.array([self.pool.weights, self.score_weights])
         return Estimates(*self.pool.weighted_sums(X, both, computation))
 
     def leave_out(self, points: Integers, computation: Computation) -> Estimates:
         """Estimates of rows without themselves, and without what was learnt from their fold."""
         kept = self.pool.cross_fitted
         positions = np.searchsorted(kept.points, points)
-        likeness = np.tensordot(self.likeness_weights, self._left_out[:, positions], 1)
-        return Estimates(kept.log_density_of_pool[positions], likeness)
+        unscaled_score = np.tensordot(self.score_weights, self._left_out[:, positions], 1)
+        return Estimates(kept.log_density_of_pool[positions], unscaled_score)
 
     def leave_out_of(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
         """Estimates of rows of which values may be missing, by kernels that do not know them."""
-        both = np.array([self.pool.weights, self.likeness_weights])
+        both = np.array([self.pool.weights, self.score_weights])
         without = (self._without(member, points, X) for member in self.pool.members)
         return Estimates(*weighted_sums(without, both))
 
@@ -383,4 +383,6 @@ class PoolModel(LocalModel):
     def _without(self, member: Member, points: Integers, X: Floats) -> Floats:
         """Log densities (n_points, n_classes) of X by a member without some of the rows that are compared."""
         with threadpool_limits(1, user_api="blas"):
-            return known(member.log_densities_without(self.data, X, self.compared_rows.units[points]))
+            return finite_log_densities(
+                member.log_densities_without(self.data, X, self.compared_rows.group_ids[points])
+            )

@@ -27,7 +27,7 @@ def with_ranks(scale_kinds: Iterable[ScaleKind]) -> list[ScaleKind]:
 
 
 @dataclass(frozen=True, eq=False)
-class RowsInUnits:
+class ScaledRows:
     """Rows on the scales of all kinds, which are learnt from all rows, since they do not look at labels."""
 
     data: LabelledRows  # the rows as they were given
@@ -43,14 +43,14 @@ class RowsInUnits:
     @classmethod
     def learn(
         cls, data: LabelledRows, scale_kinds: Iterable[ScaleKind], max_knots: int | None = None
-    ) -> RowsInUnits:
+    ) -> ScaledRows:
         """Learn scales of some kinds, and ranks, by which variables are selected.
 
         If `max_knots` is given, it limits the values at which ranks are known, and scales tell of no row
         unless values are missing or categories.
         """
         scales = {
-            kind: learn_scale(data.X, data.weights, kind, levels=data.levels)
+            kind: learn_scale(data.X, data.weights, kind, n_categories=data.n_categories)
             for kind in with_ranks(scale_kinds)
         }
         if max_knots is not None:
@@ -60,20 +60,20 @@ class RowsInUnits:
         return cls.on_scales(data, scales)
 
     @classmethod
-    def on_scales(cls, data: LabelledRows, scales: Mapping[ScaleKind, Scale]) -> RowsInUnits:
+    def on_scales(cls, data: LabelledRows, scales: Mapping[ScaleKind, Scale]) -> ScaledRows:
         """Bring rows to scales that were learnt, perhaps from more rows than these."""
         scaled = {kind: scale.transform(data.X) for kind, scale in scales.items()}
         most_variables = int(np.clip(_VARIABLES_PER_ROW * data.n, _FEWEST_VARIABLES, _MOST_VARIABLES))
         return cls(data, scales, scaled, data.content_order(), most_variables)
 
-    def take(self, positions: Integers) -> RowsInUnits:
+    def take(self, positions: Integers) -> ScaledRows:
         """Keep some of the rows, and the scales."""
         scaled = {kind: rows[positions] for kind, rows in self.scaled.items()}
         return replace(self, data=self.data.take(positions), scaled=scaled, rank=self.rank[positions])
 
     def without(
         self, left_out: Bools, scale_kinds: Iterable[ScaleKind]
-    ) -> tuple[RowsInUnits, Mapping[ScaleKind, Floats]]:
+    ) -> tuple[ScaledRows, Mapping[ScaleKind, Floats]]:
         """Leave rows out; the others, and all rows (n_rows, n_features) on their scales, by kind.
 
         Scales are learnt from the others alone, unless there are very many cells. So the rows that are left
@@ -83,7 +83,7 @@ class RowsInUnits:
         others = self.take(positions)
         if self.data.X.size > _MOST_CELLS:
             return others, self.scaled
-        data, is_category = others.data, self.data.level_counts > 0
+        data, is_category = others.data, self.data.category_counts > 0
         # Ranks and scores among the others are read from columns that are sorted once for all folds.
         ranks, scores = self._sorted.among(~left_out)
         scaled: dict[ScaleKind, Floats] = {}
@@ -91,7 +91,7 @@ class RowsInUnits:
             if kind in ("rank", "score"):
                 scaled[kind] = np.where(is_category, self.data.X, ranks if kind == "rank" else scores)
             else:
-                scale = learn_scale(data.X, data.weights, kind, levels=data.levels)
+                scale = learn_scale(data.X, data.weights, kind, n_categories=data.n_categories)
                 scaled[kind] = scale.transform(self.data.X)
         return replace(others, scaled={kind: rows[positions] for kind, rows in scaled.items()}), scaled
 

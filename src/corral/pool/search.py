@@ -19,7 +19,7 @@ from corral.pool.cross_fitting import Candidate, attempt, build_member, folds_of
 from corral.pool.fold_plan import N_FOLDS, FoldPlan
 from corral.pool.members import MEMBER_KINDS, AnyKind, Member, by_shared_fit, scales_of
 from corral.pool.model import CrossFitted, Pool
-from corral.pool.scaled_rows import RowsInUnits
+from corral.pool.scaled_rows import ScaledRows
 from corral.pool.weights import judge, score_points, shares_of, tabulate, weigh
 
 # The search reads at most so many rows, and asks at most so many of them to leave themselves out.
@@ -40,7 +40,7 @@ def fit_pool(
     kinds: Sequence[AnyKind] = MEMBER_KINDS,
     *,
     empirical: bool = False,
-    sample: RowsInUnits | None = None,
+    sample: ScaledRows | None = None,
 ) -> Pool:
     """Try members of some kinds, weigh them, and fit those that are kept to all rows.
 
@@ -56,14 +56,14 @@ def fit_pool(
     sample : more rows on their scales, if means, covariances and frequencies are learnt from these.
     """
     if sample is None:
-        whole, learnt_from = RowsInUnits.learn(data, scales_of(kinds)), None
+        whole, learnt_from = ScaledRows.learn(data, scales_of(kinds)), None
     else:
-        whole = RowsInUnits.on_scales(data, sample.scales)
+        whole = ScaledRows.on_scales(data, sample.scales)
         # Members are built with as many variables as they were tried with.
         learnt_from = replace(sample, most_variables=whole.most_variables)
-    lapse = 1.0 / (data.n + 2.0)
+    prior_mixing = 1.0 / (data.n + 2.0)
     found = search(
-        whole, prior, lapse, random, computation, kinds, empirical=empirical, learnt_from=learnt_from
+        whole, prior, prior_mixing, random, computation, kinds, empirical=empirical, learnt_from=learnt_from
     )
     with threadpool_limits(1, user_api="blas"):
         builds = [
@@ -125,7 +125,7 @@ def make_pool(found: Search, members: Sequence[Member], points: Integers) -> Poo
         weights=found.weights,
         temperatures=np.exp([-candidate.log_power for candidate in kept]),
         prior=plan.prior,
-        lapse=plan.lapse,
+        prior_mixing=plan.prior_mixing,
         scores=score_points(log_proba, plan),
         table=found.table,
         cross_fitted=CrossFitted(
@@ -137,15 +137,15 @@ def make_pool(found: Search, members: Sequence[Member], points: Integers) -> Poo
 
 
 def search(
-    whole: RowsInUnits,
+    whole: ScaledRows,
     prior: Floats,
-    lapse: float,
+    prior_mixing: float,
     random: np.random.RandomState,
     computation: Computation,
     kinds: Sequence[AnyKind] = MEMBER_KINDS,
     *,
     empirical: bool = False,
-    learnt_from: RowsInUnits | None = None,
+    learnt_from: ScaledRows | None = None,
 ) -> Search:
     """Try members of some kinds on some of the rows, and weigh them; see `fit_pool`.
 
@@ -155,7 +155,7 @@ def search(
     rows = whole.take(chosen)
     points = balanced_subsample(rows.data, rows.rank, SEARCH_POINTS, random)
     n_divisions = int(np.clip(_DIVIDED_ROWS // max(chosen.size, 1), 1, _MOST_DIVISIONS))
-    plan = FoldPlan.prepare(rows.data, points, prior, lapse, random, n_divisions)
+    plan = FoldPlan.prepare(rows.data, points, prior, prior_mixing, random, n_divisions)
     seed, seed_of_parts = random.randint(2**31 - 1, size=2).tolist()
     kinds = [kind.for_rows(*rows.data.X.shape) for kind in kinds]
     folds = folds_of(rows, plan, kinds, learnt_from)

@@ -26,10 +26,10 @@ from corral.array_types import (
     check_array,
     check_positions,
 )
-from corral.data.missing import without_gaps
+from corral.data.missing import without_missing
 from corral.data.scaling import spreads
 from corral.data.weights import effective_sizes, weights_or_ones
-from corral.pool.categories import EXTRA_ROWS, LevelKernels, learn_levels
+from corral.pool.categories import EXTRA_ROWS, CategoryKernels, learn_category_kernels
 from corral.pool.covariance import inverse_root, shared_inverse_root, shrunk
 from corral.pool.variable_selection import differing
 
@@ -70,7 +70,7 @@ class ClassTransform:
     # diagonal, the density of a value that a row misses
     missing_mean: Floats
     missing_deviation: Floats
-    categories: LevelKernels  # variables with categories
+    categories: CategoryKernels  # variables with categories
 
     def validate(self) -> None:
         """Refuse what no fit could have learnt."""
@@ -99,7 +99,7 @@ class ClassTransform:
 
     @classmethod
     def standard(
-        cls, variables: Integers, mean: Floats, factor: Floats, categories: LevelKernels
+        cls, variables: Integers, mean: Floats, factor: Floats, categories: CategoryKernels
     ) -> ClassTransform:
         """A transform in whose coordinates the variables have mean 0 and variance 1."""
         return cls(variables, mean, factor, np.zeros(mean.size), np.ones(mean.size), categories)
@@ -292,7 +292,9 @@ def learn_transforms(
     variables : numeric columns that may take part, all of which vary.
     n_categories : (n_features,) numbers of categories, 0 for a numeric column.
     """
-    categories = learn_levels(scaled, codes, weights, n_classes, n_categories, pulled=covariance != "none")
+    categories = learn_category_kernels(
+        scaled, codes, weights, n_classes, n_categories, pulled=covariance != "none"
+    )
     x = scaled[:, variables]
     moments = Moments.of(x, codes, weights, n_classes)
     if covariance == "none":
@@ -305,7 +307,7 @@ def learn_transforms(
         factors = _covariance_factors(moments, ranges, own=covariance == "own")
     else:
         if covariance == "selected":
-            used = differing(without_gaps(x), codes, weights, n_classes)
+            used = differing(without_missing(x), codes, weights, n_classes)
         inverse = 1.0 / np.where(ranges > 0.0, ranges, np.sqrt(moments.variances))
         factors = [of_class[use] for of_class, use in zip(inverse, used, strict=True)]
     return [

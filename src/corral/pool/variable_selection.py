@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from corral.array_types import Bools, Floats, Integers
-from corral.data.missing import without_gaps
+from corral.data.missing import without_missing
 from corral.data.scaling import spreads
 from corral.data.weights import effective_number, effective_sizes, weights_or_ones
-from corral.pool.scaled_rows import RowsInUnits
+from corral.pool.scaled_rows import ScaledRows
 
 # The probability that a class gets a variable though it is like all rows in each of them.
 _LEVEL = 0.1
@@ -17,14 +17,14 @@ _LEVEL = 0.1
 _LEAST_DEVIATION = 1e-6
 
 
-def choose_variables(rows: RowsInUnits) -> Integers:
+def choose_variables(rows: ScaledRows) -> Integers:
     """Numeric columns that vary; of a wide table those in which the ranks of classes differ most."""
     data, ranks = rows.data, rows.scaled["rank"]
-    variables = np.flatnonzero((spreads(ranks) > 0.0) & (data.level_counts == 0))
+    variables = np.flatnonzero((spreads(ranks) > 0.0) & (data.category_counts == 0))
     if variables.size <= rows.most_variables:
         return variables
     statistics = rank_statistics(
-        without_gaps(ranks[:, variables]), data.codes, data.weights, data.labels.size
+        without_missing(ranks[:, variables]), data.codes, data.weights, data.labels.size
     ).max(axis=0)
     strongest = np.argsort(-statistics, kind="stable")[: rows.most_variables]
     return np.sort(variables[strongest])

@@ -95,14 +95,14 @@ def judge(
             left = np.where(parts == part, 0.0, data.all_weights)
             shares = np.bincount(data.codes, left, minlength=prior.size) / left.sum()
             # A class that is all in this part has not been ruled out.
-            prior = (1.0 - plan.lapse) * shares + plan.lapse * prior
+            prior = (1.0 - plan.prior_mixing) * shares + plan.prior_mixing * prior
         refitted = [candidate.recalibrated(others) for candidate in candidates]
         weights = np.exp(weigh(refitted, others))
         log_density[inside] = np.tensordot(
             weights, np.array([candidate.log_density[inside] for candidate in refitted]), 1
         )
         score = log_of_prior(prior) + log_density[inside]
-        log_proba[inside] = log_probability(score, prior, plan.lapse)
+        log_proba[inside] = log_probability(score, prior, plan.prior_mixing)
     return log_proba, log_density
 
 
@@ -138,7 +138,7 @@ def tabulate(candidates: Sequence[Candidate], log_weights: Floats, plan: FoldPla
     scores = []
     for candidate in candidates:
         score = plan.log_prior + np.exp(candidate.log_power) * candidate.log_density
-        scores.append(score_points(log_probability(score, plan.prior, plan.lapse), plan))
+        scores.append(score_points(log_probability(score, plan.prior, plan.prior_mixing), plan))
     return {
         "member": np.array([candidate.kind.identifier for candidate in candidates], dtype=object),
         "scale": np.array([candidate.kind.scale for candidate in candidates], dtype=object),

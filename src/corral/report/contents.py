@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from corral.array_types import Floats, Integers
 from corral.estimators.description import Description, kind_of_direction
-from corral.estimators.encoding import is_gap
+from corral.estimators.encoding import is_missing
 from corral.estimators.explanation import Explanation, unlike_values
 from corral.estimators.validation import feature_names
 from corral.evaluation.held_out import HeldOut
@@ -91,11 +91,13 @@ class Contents:
         description = estimator.describe() if hasattr(estimator, "describe") else None
         variables = _shown_variables(description, len(names))
         rows = _rows(estimator, shown, variables, description)
-        levels = estimator.encoding_.levels if hasattr(estimator, "encoding_") else [None] * len(names)
+        categories = (
+            estimator.encoding_.categories if hasattr(estimator, "encoding_") else [None] * len(names)
+        )
         numbers: dict[str, Any] = {
             "classes": [str(label) for label in estimator.classes_.tolist()],
             "variables": [names[j] for j in variables],
-            "levels": [int(levels[j] is not None) for j in variables],
+            "levels": [int(categories[j] is not None) for j in variables],
             "nHidden": len(names) - len(variables),
             "explains": description is not None,
             "rowWord": shown.word,
@@ -109,7 +111,7 @@ class Contents:
             numbers["typical"] = [
                 typical_rows(model, a, _N_TYPICAL, Computation()) for a in range(model.labels.size)
             ]
-            numbers["curves"] = _curves(model, levels, description, variables)
+            numbers["curves"] = _curves(model, categories, description, variables)
             numbers["yardsticks"] = [_yardsticks(judge.estimator.model_) for judge in shown.judges]
             numbers["nStrongest"] = _N_STRONGEST
             needed = _named_rows(rows, numbers)
@@ -173,7 +175,7 @@ def _digits(values: Any, n: int = 4) -> Any:
 def _cells(values: Any) -> list[Any]:
     """Values of a row of a table: numbers, names of categories, None for missing values."""
     return [
-        None if is_gap(value) else _digits(value) if type(value) in (int, float) else str(value)
+        None if is_missing(value) else _digits(value) if type(value) in (int, float) else str(value)
         for value in values.tolist()
     ]
 
@@ -227,25 +229,25 @@ def _kind(direction: str) -> str:
 
 
 def _curves(
-    model: LocalModel, levels: Sequence[list[Any] | None], description: Description, variables: Integers
+    model: LocalModel, categories: Sequence[list[Any] | None], description: Description, variables: Integers
 ) -> dict[int, dict[str, Any]]:
     """Densities of single variables, or shares of their categories, by place among the variables shown."""
     max_drawn = max(_MOST_CURVE_POINTS // (model.labels.size * N_POINTS), _FEWEST_CURVES)
     strongest = _strongest_first(description)
     drawn = np.sort(strongest[np.isin(strongest, variables)][:max_drawn])
-    return {int(np.searchsorted(variables, j)): _drawn(model, j, levels[j]) for j in drawn.tolist()}
+    return {int(np.searchsorted(variables, j)): _drawn(model, j, categories[j]) for j in drawn.tolist()}
 
 
-def _drawn(model: LocalModel, j: int, levels: list[Any] | None) -> dict[str, Any]:
+def _drawn(model: LocalModel, j: int, categories: list[Any] | None) -> dict[str, Any]:
     """Bars of variable j if it has categories, or numbers of which there are few; else curves."""
     data, training, n_classes = model.data, model.training, model.labels.size
     x = training.X[:, j]
     values = np.unique(x[~np.isnan(x)])
-    if not levels and not 0 < values.size <= min(_FEW_VALUES, np.count_nonzero(~np.isnan(x)) / 2):
+    if not categories and not 0 < values.size <= min(_FEW_VALUES, np.count_nonzero(~np.isnan(x)) / 2):
         grid, densities = density_curves(data.X[:, j], data.codes, data.weights, n_classes)
         return {"x": _digits(grid), "y": _thousandths(densities)}
-    if levels:
-        names = [str(level) for level in levels]
+    if categories:
+        names = [str(level) for level in categories]
     else:
         names = [str(value) for value in _digits(values)]
         x = np.where(np.isnan(x), np.nan, np.searchsorted(values, x))

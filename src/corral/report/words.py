@@ -224,8 +224,8 @@ def _what_next(
         )
         groups = estimator.model_.training.groups
         said.append(groups_of_rows(None if groups is None else np.unique(groups).size))
-        if estimator.n_copies_:
-            said.append(copied_rows(estimator.n_copies_, estimator.model_.n_rows))
+        if estimator.n_duplicates_:
+            said.append(copied_rows(estimator.n_duplicates_, estimator.model_.n_rows))
     return [sentence for sentence in said if sentence]
 
 

@@ -96,7 +96,7 @@ class FittedModel(LocalModel):
         shape = self.prior.size, self.n_features
         check_shape("means", self.bandwidths.means, shape)
         check_shape("relevant", self.relevant, shape)
-        self.scale.validate_for(self.data.level_counts)
+        self.scale.validate_for(self.data.category_counts)
 
     @cached_property
     def densities(self) -> Sequence[ClassDensity]:
@@ -154,10 +154,10 @@ def learn_model(
     computation: Computation,
 ) -> FittedModel:
     """Learn a scale, bandwidths, relevant variables and densities of all classes."""
-    scale = learn_scale(data.X, data.weights, settings.scale, levels=data.levels)
+    scale = learn_scale(data.X, data.weights, settings.scale, n_categories=data.n_categories)
     scaled = scale.transform(data.X)
     spread = spreads(scaled)
-    spread = np.where((data.level_counts > 0) & (spread > 0.0), data.level_counts, spread)
+    spread = np.where((data.category_counts > 0) & (spread > 0.0), data.category_counts, spread)
     bandwidths = ClassBandwidths.learn(data.arrange(scaled), spread, settings.rodeo, random, computation)
     return FittedModel(
         settings=settings,
@@ -165,7 +165,7 @@ def learn_model(
         scale=scale,
         bandwidths=bandwidths,
         relevant=bandwidths.relevant(settings.cutpoint),
-        n_copies=data.n_copies,
+        n_duplicates=data.n_duplicates,
         training=training,
         data=data,
         min_effect=settings.min_effect,
@@ -182,7 +182,7 @@ class DensityModel:
 
     def validate(self) -> None:
         """Refuse several classes, and units that do not tell the density of raw rows."""
-        self.scale.validate_for(self.data.level_counts)
+        self.scale.validate_for(self.data.category_counts)
         check_number("n_rows", len(self.data.X), 1)
         if self.scale.knots is not None or self.data.labels.size != 1:
             raise ValueError("the scale or the classes are not those of a density")

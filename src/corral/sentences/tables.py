@@ -29,10 +29,10 @@ def target_left_out(name: str) -> str:
     return f"the target, {name!r}, cannot be left out."
 
 
-def copied_rows(n_copies: int, n_rows: int) -> str:
+def copied_rows(n_duplicates: int, n_rows: int) -> str:
     """Say how many rows are copies, and what follows."""
-    verb = "is a copy of another" if n_copies == 1 else "are copies of others"
-    return f"{n_copies} of {n_rows} rows {verb}; a row and its copies are left out together."
+    verb = "is a copy of another" if n_duplicates == 1 else "are copies of others"
+    return f"{n_duplicates} of {n_rows} rows {verb}; a row and its copies are left out together."
 
 
 def numbers_as_text(name: str, example: str, row: Any, beside: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from corral.data.dataset import LabelledRows, TrainingRows
 from corral.evidence.explainers import explainer_of
 from corral.model import Examples
 from corral.parallel import Computation
-from corral.pool.categories import LevelCounts, learn_levels
+from corral.pool.categories import LevelCounts, learn_category_kernels
 from corral.shapley import Coalitions
 from evidence import evidence_oracle
 from pool import pool_oracle
@@ -76,18 +76,20 @@ def test_unlikeness_against_loops(case):
         def log_density(i, known, x=x, a=a, h=h):
             left = data.codes == a
             if i is not None:
-                x, left = data.X[i], left & (data.units != data.units[i])
+                x, left = data.X[i], left & (data.group_ids != data.group_ids[i])
             h_known = [h if j in known else np.inf for j in range(3)]
             return paper_oracle.kernel_log_density(data.X[left], x, h_known, weights=m[left])
 
-        expected = evidence_oracle.unlikeness(data.X, data.codes, data.units, m, a, x, log_density, spread[k])
-        assert_allclose(found.unlikeness[k], expected, rtol=1e-9, atol=1e-9)
+        expected = evidence_oracle.novelty_parts(
+            data.X, data.codes, data.group_ids, m, a, x, log_density, spread[k]
+        )
+        assert_allclose(found.novelty_parts[k], expected, rtol=1e-9, atol=1e-9)
 
 
 def test_unlikeness_adds_up_to_the_score(fitted, iris):
     samples = iris[0][1::2] + 0.3
     found, scores = fitted.explain(samples), fitted.assess(samples).scores
-    total = found.unlikeness.sum(axis=1) + scores.max(axis=1)
+    total = found.novelty_parts.sum(axis=1) + scores.max(axis=1)
     for a in np.unique(found.nearest):
         assert np.ptp(total[found.nearest == a]) < 1e-7
     assert_array_equal(fitted.classes_[scores.argmax(axis=1)], found.nearest)
@@ -115,7 +117,7 @@ def test_a_value_beyond_the_range_looks_different_from_its_end(fitted, iris):
         (123456.0, f"123456 ({nearest} from 1 to 52.37)"),
     ):
         far = {"values": np.full((1, 4), value), "nearest_range": ends, "novel": np.array([True])}
-        beyond = replace(found, unlikeness=np.eye(4)[2:3], **far)
+        beyond = replace(found, novelty_parts=np.eye(4)[2:3], **far)
         assert beyond.novelty(0).endswith(f"differs most by {found.feature_names[2]} = {said}")
     typical = f"{fitted.describe().typical[0, 2]:g}"
     assert found.nearest[0] == fitted.classes_[0]
@@ -127,7 +129,7 @@ def test_a_value_beyond_the_range_looks_different_from_its_end(fitted, iris):
 def test_a_value_inside_the_range_is_unusual_beside_the_others(fitted, iris):
     found = fitted.explain(iris[0][1:2])
     ends, name = np.array([[[1.0] * 4, [10.0] * 4]]), found.feature_names[2]
-    found = replace(found, novel=np.array([True]), nearest_range=ends, unlikeness=np.eye(4)[2:3])
+    found = replace(found, novel=np.array([True]), nearest_range=ends, novelty_parts=np.eye(4)[2:3])
     typical = f"{fitted.describe().typical[0, 2]:g}"
     for value in (1.0, 4.5, 10.0):
         inside = replace(found, values=np.full((1, 4), value))
@@ -150,7 +152,7 @@ def test_ordered_categories_have_no_range():
     table = pd.DataFrame(X, columns=list("abc")).assign(size=sizes)
     found = CorralClassifier(random_state=0).fit(table, y).explain(table[:1])
     assert np.isnan(found.nearest_range[0, :, 3]).all()
-    novel = replace(found, novel=np.array([True]), unlikeness=np.eye(4)[3:])
+    novel = replace(found, novel=np.array([True]), novelty_parts=np.eye(4)[3:])
     assert novel.novelty(0).endswith('differs most by size = "small"')
 
 
@@ -158,10 +160,10 @@ def test_a_training_row_is_unlike_all_other_training_rows(fitted, iris):
     """Whichever class it has: here one that the label is not."""
     found = fitted.explain(iris[0][:2])
     assert found.in_training.tolist() == [True, False]
-    novel = replace(found, novel=np.array([True, True]), unlikeness=np.ones((2, 4)))
+    novel = replace(found, novel=np.array([True, True]), novelty_parts=np.ones((2, 4)))
     assert novel.novelty(0).startswith("unlike all other training rows; from setosa, ")
     assert novel.novelty(1).startswith("unlike all training rows; from setosa, ")
-    alike = replace(novel, unlikeness=np.zeros(found.unlikeness.shape))
+    alike = replace(novel, novelty_parts=np.zeros(found.novelty_parts.shape))
     assert alike.sentences(0)["place"].startswith("It is novel: unlike all other training rows, and nearest ")
     y = np.where(np.arange(150) == 0, "virginica", iris[1])
     mistaken = CorralClassifier(random_state=0).fit(iris[0], y).explain(iris[0][:1])
@@ -172,8 +174,8 @@ def test_a_training_row_is_unlike_all_other_training_rows(fitted, iris):
 
 def test_a_sample_that_no_variable_makes_unlike(fitted, iris):
     found = fitted.explain(iris[0][1:2] + 100.0)
-    alike = replace(found, unlikeness=np.full(found.unlikeness.shape, 0.01))
-    many = replace(alike, unlikeness=np.zeros(found.unlikeness.shape))
+    alike = replace(found, novelty_parts=np.full(found.novelty_parts.shape, 0.01))
+    many = replace(alike, novelty_parts=np.zeros(found.novelty_parts.shape))
     assert alike.novelty(0).count(" = ") == 3
     assert many.novelty(0).endswith(
         f"those of {found.nearest[0]}, from which it differs by all variables a little"
@@ -184,8 +186,8 @@ def test_usual_rows_are_not_said_to_be_novel(fitted, iris):
     found = fitted.explain(iris[0][1:2])
     assert found.novelty(0) == ""
     assert "novel" not in str(found)
-    assert_array_equal(found.to_frame()["unlikeness"], found.unlikeness[0])
-    alone, among = found.unlikeness[0], fitted.explain(iris[0][:5]).unlikeness[1]
+    assert_array_equal(found.to_frame()["novelty_parts"], found.novelty_parts[0])
+    alone, among = found.novelty_parts[0], fitted.explain(iris[0][:5]).novelty_parts[1]
     assert_allclose(alone, among, rtol=1e-9, atol=1e-12)
 
 
@@ -193,8 +195,8 @@ def test_a_class_with_one_row():
     X, y = some_rows()
     model = RodeoClassifier().fit(np.vstack([X, [[30.0, 0.0, 0.0]]]), np.append(y, 2))
     found = model.explain([[30.0, 0.1, 0.0], [1e8, 0.0, np.nan], [np.nan] * 3])
-    assert np.isfinite(found.unlikeness).all()
-    assert_array_equal(found.unlikeness[2], 0.0)
+    assert np.isfinite(found.novelty_parts).all()
+    assert_array_equal(found.novelty_parts[2], 0.0)
 
 
 # ------------------------------------------------------------------------------- what is left out of evidence
@@ -212,15 +214,15 @@ def test_frequencies_without_a_unit_against_loops():
     X, y, weights, groups = mixed_rows()
     data = LabelledRows.sort(TrainingRows(X, y, weights, np.array([0, 0, 3, 12]), groups))
     points = np.arange(0, len(data.X), 3)
-    found = LevelCounts(data).log_shares_without(data.units[points], data.X[points])
+    found = LevelCounts(data).log_shares_without(data.group_ids[points], data.X[points])
     assert found.shape == (3, points.size, 2)
     for q, i in enumerate(points):
         for k, (j, n_levels) in enumerate([(2, 3), (3, 12)]):
             for a in range(3):
                 expected = 0.0
                 if not np.isnan(data.X[i, j]):
-                    of_column = data.X[:, j], data.codes, data.units, data.weights, n_levels
-                    expected = np.log(pool_oracle.level_share(*of_column, data.X[i, j], a, data.units[i]))
+                    of_column = data.X[:, j], data.codes, data.group_ids, data.weights, n_levels
+                    expected = np.log(pool_oracle.level_share(*of_column, data.X[i, j], a, data.group_ids[i]))
                 assert_allclose(found[a, q, k], expected, rtol=1e-10, atol=1e-12)
 
 
@@ -247,15 +249,15 @@ def test_a_pool_leaves_whole_groups_out(levels):
 def without_unit(model, a, i, sets):
     """Log densities of a training row in a class whose members are put together without its unit."""
     data = model.data
-    left = data.units != data.units[i]
+    left = data.group_ids != data.group_ids[i]
     assert left.sum() < len(left) - 1  # there are others in its group
     some = np.where(sets, data.X[i], np.nan)
     log_density = np.zeros(len(sets))
     for member, weight in zip(model.pool.members, model.pool.weights, strict=True):
         mixture, scaled, x = member.classes[a], member.scale.transform(data.X), member.scale.transform(some)
         of_class = left[data.codes == a]
-        learnt = learn_levels(
-            scaled[left], data.codes[left], data.weights[left], 3, data.level_counts, pulled=True
+        learnt = learn_category_kernels(
+            scaled[left], data.codes[left], data.weights[left], 3, data.category_counts, pulled=True
         )[a]
         categories = learnt._replace(precision=mixture.transform.categories.precision)
         mixture = replace(mixture, transform=replace(mixture.transform, categories=categories))

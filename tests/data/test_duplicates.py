@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from corral import CopiedRowsWarning, CorralClassifier, RodeoClassifier, RodeoDensity
-from corral.data.duplicates import copies_and_units, filled, number_copies
+from corral.data.duplicates import duplicates_and_groups, filled, number_duplicates
 from corral.datasets import make_shifted_groups
 from data import data_oracle
 from support.tables import labelled
@@ -19,7 +19,7 @@ quiet = pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning", "ignore::
 def tables():
     """Rows of which hardly any agree, and rows of which many agree by chance, from a fixed seed."""
     rng = np.random.default_rng(0)
-    levels = [np.eye(k)[rng.integers(0, k, 600)] for k in (5, 4, 3)]
+    n_categories = [np.eye(k)[rng.integers(0, k, 600)] for k in (5, 4, 3)]
     flag, code = rng.integers(0, 2, 600), rng.integers(1, 9, 200)
     differing = {
         "continuous": rng.normal(size=(120, 5)),
@@ -33,8 +33,8 @@ def tables():
         "three flags": rng.integers(0, 2, (600, 3)).astype(float),
         "ten flags": rng.integers(0, 2, (600, 10)).astype(float),
         "rare flags": (rng.random((600, 3)) < 0.05).astype(float),
-        "levels": levels[0],
-        "three variables of levels": np.hstack(levels),
+        "levels": n_categories[0],
+        "three variables of levels": np.hstack(n_categories),
         "a flag and its opposite": np.column_stack([flag, 1.0 - flag]),
         "ages": rng.integers(0, 100, (1000, 1)).astype(float),
         "ages and flags": np.column_stack([rng.integers(0, 100, 600), rng.integers(0, 2, (600, 3))]),
@@ -59,16 +59,16 @@ REPEATED = {
 @pytest.mark.parametrize("repeat", REPEATED)
 def test_rows_that_a_table_repeats_are_copies(kind, repeat):
     X = DIFFERING[kind]
-    assert number_copies(X) is None
+    assert number_duplicates(X) is None
     repeated = REPEATED[repeat](X)
-    assert_array_equal(number_copies(repeated), np.arange(len(repeated)) % len(X))
+    assert_array_equal(number_duplicates(repeated), np.arange(len(repeated)) % len(X))
 
 
 @pytest.mark.parametrize("kind", AGREEING)
 def test_rows_that_agree_by_chance_are_separate(kind):
     X = AGREEING[kind]
     assert len(np.unique(X, axis=0)) < len(X)  # or there would be nothing to tell apart
-    assert number_copies(X) is None
+    assert number_duplicates(X) is None
 
 
 @given(
@@ -93,7 +93,7 @@ def test_the_rule_is_that_of_the_plain_loops(seed, kinds, n_repeated, n_times):
     X = np.column_stack(columns)
     X = np.vstack([X, X[rng.integers(0, 24, n_repeated)]])
     X, y = np.tile(X, (n_times, 1)), np.tile(rng.integers(0, 2, len(X)), n_times)
-    found, expected = number_copies(X, y), data_oracle.number_copies(X, y)
+    found, expected = number_duplicates(X, y), data_oracle.number_duplicates(X, y)
     assert (None if found is None else found.tolist()) == expected
 
 
@@ -106,15 +106,15 @@ def test_a_table_appended_to_itself_is_seen_where_rows_agree_by_chance(kind, n_t
     X = rng.integers(0, n_values, shape).astype(float)
     y = np.arange(len(X)) % 2
     assert len(np.unique(np.column_stack([X, y]), axis=0)) < len(X)
-    assert number_copies(X, y) is None
+    assert number_duplicates(X, y) is None
     stacked = np.vstack([X] * n_times + [X[:extra]])
     labels = np.tile(y, n_times + 1)[: len(stacked)]
-    found = number_copies(stacked, labels)
-    assert found.tolist() == data_oracle.number_copies(stacked, labels)
+    found = number_duplicates(stacked, labels)
+    assert found.tolist() == data_oracle.number_duplicates(stacked, labels)
     for n in range(n_times):
         assert_array_equal(found[n * len(X) : (n + 1) * len(X)], np.arange(len(X)))
     shuffled = rng.permutation(len(stacked))
-    of_each = np.unique(number_copies(stacked[shuffled], labels[shuffled]), return_counts=True)[1]
+    of_each = np.unique(number_duplicates(stacked[shuffled], labels[shuffled]), return_counts=True)[1]
     assert len(of_each) == len(X)
     assert of_each.min() == n_times
 
@@ -124,8 +124,8 @@ def test_few_rows_of_measurements_repeated_often_are_copies(n_distinct, n_times)
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=(n_distinct, 3)), np.arange(n_distinct) % 2])
     rows = np.repeat(np.arange(n_distinct), rng.integers(n_times, n_times + 5, n_distinct))
-    assert_array_equal(number_copies(X[rows]), rows)
-    assert data_oracle.number_copies(X[rows]) == rows.tolist()
+    assert_array_equal(number_duplicates(X[rows]), rows)
+    assert data_oracle.number_duplicates(X[rows]) == rows.tolist()
 
 
 @quiet
@@ -133,7 +133,7 @@ def test_noise_of_few_rows_does_not_score_above_chance():
     rng = np.random.default_rng(0)
     X, y = np.repeat(rng.normal(size=(20, 5)), 10, axis=0), np.repeat(rng.permutation(np.arange(20) % 2), 10)
     model = CorralClassifier(**QUICK).fit(X, y)
-    assert model.n_copies_ == 180
+    assert model.n_duplicates_ == 180
     assert model.cv_accuracy_ < 0.8  # of 20 rows; it was 1.0
 
 
@@ -141,8 +141,8 @@ def test_rows_given_so_often_by_chance_are_separate():
     """Equal rows of a design that is repeated have labels of their own."""
     rng = np.random.default_rng(0)
     X = np.tile(np.stack(np.meshgrid(*[[0.0, 1.0]] * 5), axis=-1).reshape(-1, 5), (4, 1))
-    assert number_copies(X, rng.integers(0, 2, len(X))) is None
-    assert number_copies(X) is not None
+    assert number_duplicates(X, rng.integers(0, 2, len(X))) is None
+    assert number_duplicates(X) is not None
 
 
 def test_copies_become_one_row_with_their_weight():
@@ -153,9 +153,9 @@ def test_copies_become_one_row_with_their_weight():
     assert_array_equal(data.numbers, [0, 1, 3, 4, 5, *range(7, 43)])
     assert_array_equal(data.weights[:5], [1.0, 0.5, 0.25, 0.5, 1.0])  # over the largest
     assert_array_equal(data.counts, [6.0, 7.0, 36.0])
-    assert data.units[1] == data.units[3]  # the same values with another label
-    assert np.unique(data.units).size == 40
-    assert data.n_copies == 3
+    assert data.group_ids[1] == data.group_ids[3]  # the same values with another label
+    assert np.unique(data.group_ids).size == 40
+    assert data.n_duplicates == 3
 
 
 @quiet
@@ -169,7 +169,7 @@ def test_a_common_weight_and_copies_of_all_rows_change_no_bit(bandwidth):
         assert_array_equal(other.bandwidths_, plain.bandwidths_)
         assert_array_equal(other.relevant_, plain.relevant_)
         assert_array_equal(other.log_density(X[::7] + 0.01), plain.log_density(X[::7] + 0.01))
-    assert (plain.n_copies_, twice.n_copies_) == (0, len(y))
+    assert (plain.n_duplicates_, twice.n_duplicates_) == (0, len(y))
 
 
 @quiet
@@ -187,7 +187,7 @@ def test_noise_does_not_score_above_chance(repeat):
             again = slice(n // 10 if repeat == "a tenth twice" else n)
             X, y = np.vstack([X, X[again]]), np.append(y, y[again])
         model = CorralClassifier(**QUICK).fit(X, y, weights)
-        assert model.n_copies_ == len(y) - n
+        assert model.n_duplicates_ == len(y) - n
         scores.append(model.cv_accuracy_)
     # Rows share the members that predict them, so the score varies by half as much again as a binomial one.
     error = 1.5 * np.sqrt(0.25 / n)
@@ -204,7 +204,7 @@ def test_a_table_of_flags_keeps_its_accuracy():
     cells = X @ [4, 2, 1]
     best = [np.bincount(y[:1000][cells[:1000] == c], minlength=2).argmax() for c in range(8)]
     expected = np.mean(np.array(best)[cells[1000:].astype(int)] == y[1000:])
-    assert model.n_copies_ == 0
+    assert model.n_duplicates_ == 0
     assert model.score(X[1000:], y[1000:]) > expected - 0.02
     assert abs(model.cv_accuracy_ - expected) < 0.04
 
@@ -213,7 +213,7 @@ def test_many_copies_are_told_of_and_few_are_not():
     X, y = make_shifted_groups(40, random_state=0)
     with pytest.warns(CopiedRowsWarning, match=r"^4 of 204 rows are copies of others; a row and its copies"):
         RodeoClassifier().fit(np.vstack([X, X[:4]]), np.append(y, y[:4]))
-    assert RodeoClassifier().fit(np.vstack([X, X[:1]]), np.append(y, y[:1])).n_copies_ == 1
+    assert RodeoClassifier().fit(np.vstack([X, X[:1]]), np.append(y, y[:1])).n_duplicates_ == 1
     with pytest.warns(CopiedRowsWarning, match="200 of 400 rows are copies"):
         density = RodeoDensity().fit(np.vstack([X, X]))
     assert_array_equal(density.score_samples(X[:5]), RodeoDensity().fit(X).score_samples(X[:5]))
@@ -222,9 +222,9 @@ def test_many_copies_are_told_of_and_few_are_not():
 def test_a_gap_is_a_value_but_a_row_without_any_is_no_copy():
     X = np.random.default_rng(0).normal(size=(30, 3))
     X[3, 1] = X[8] = np.nan
-    assert number_copies(X) is None
+    assert number_duplicates(X) is None
     twice = np.vstack([X, X, X[8:9]])
-    numbers = number_copies(twice)
+    numbers = number_duplicates(twice)
     empty = np.isnan(twice).all(axis=1)
     assert empty.sum() == 3
     assert np.unique(numbers[empty]).size == 3
@@ -233,7 +233,7 @@ def test_a_gap_is_a_value_but_a_row_without_any_is_no_copy():
     assert np.unique(first).size == 29
     assert not set(first) & set(numbers[empty])
     gaps_alone = np.where(np.arange(40) % 3 == 0, np.nan, np.arange(40.0))[:, np.newaxis]
-    assert number_copies(gaps_alone) is None
+    assert number_duplicates(gaps_alone) is None
 
 
 def test_zeros_of_both_signs_are_one_value():
@@ -241,7 +241,7 @@ def test_zeros_of_both_signs_are_one_value():
     X[::2, 0] = 0.0
     again = X.copy()
     again[::2, 0] = -0.0
-    assert_array_equal(number_copies(np.vstack([X, again])), np.tile(np.arange(30), 2))
+    assert_array_equal(number_duplicates(np.vstack([X, again])), np.tile(np.arange(30), 2))
 
 
 def test_gaps_beside_the_largest_numbers_get_a_number_that_no_row_has():
@@ -251,7 +251,7 @@ def test_gaps_beside_the_largest_numbers_get_a_number_that_no_row_has():
     assert_array_equal(filled(X)[2], [np.nextafter(below, 0.0), np.nextafter(1.7e308, 0.0)])
     assert_array_equal(filled(X)[[0, 1, 3]], X[[0, 1, 3]])
     assert_array_equal(
-        number_copies(np.tile(X, (2, 1)))[[0, 1, 3]], number_copies(np.tile(X, (2, 1)))[[4, 5, 7]]
+        number_duplicates(np.tile(X, (2, 1)))[[0, 1, 3]], number_duplicates(np.tile(X, (2, 1)))[[4, 5, 7]]
     )
 
 
@@ -261,17 +261,17 @@ def test_gaps_beside_the_largest_numbers_get_a_number_that_no_row_has():
 @pytest.mark.parametrize("seed", range(6))
 def test_groups_are_joined_as_by_plain_loops(seed):
     rng = np.random.default_rng(seed)
-    copies, groups = rng.integers(0, 60, 120), rng.choice(30, 120, p=rng.dirichlet(np.full(30, 0.5)))
-    numbers, units = copies_and_units(copies, groups, 120)
-    joined = data_oracle.joined_groups(copies.tolist(), groups.tolist())
+    duplicates, groups = rng.integers(0, 60, 120), rng.choice(30, 120, p=rng.dirichlet(np.full(30, 0.5)))
+    numbers, group_ids = duplicates_and_groups(duplicates, groups, 120)
+    joined = data_oracle.joined_groups(duplicates.tolist(), groups.tolist())
     expected = np.array([joined[group] for group in groups.tolist()])
     assert 1 < np.unique(expected).size < np.unique(groups).size
-    assert_array_equal(units[:, None] == units, expected[:, None] == expected)
-    are_copies = (copies[:, None] == copies) & (expected[:, None] == expected)
+    assert_array_equal(group_ids[:, None] == group_ids, expected[:, None] == expected)
+    are_copies = (duplicates[:, None] == duplicates) & (expected[:, None] == expected)
     assert_array_equal(numbers[:, None] == numbers, are_copies)
-    again, same = copies_and_units(numbers, groups, 120)  # as when a file is read
+    again, same = duplicates_and_groups(numbers, groups, 120)  # as when a file is read
     assert_array_equal(again, numbers)
-    assert_array_equal(same, units)
+    assert_array_equal(same, group_ids)
 
 
 def patients(shift, seed=0, n_rows=8):
@@ -290,7 +290,7 @@ def patients(shift, seed=0, n_rows=8):
 def test_a_blank_that_all_groups_share_leaves_them_apart():
     X, y, groups, new = patients(0.0)
     noise = CorralClassifier(**QUICK).fit(X, y, groups=groups)
-    assert noise.n_copies_ == 0
+    assert noise.n_duplicates_ == 0
     assert noise.predict_proba(new).max(axis=1).mean() < 0.65  # linked by the blank, it was 0.96
     assert noise.is_novel(new[:50] + 1000).all()
     X, y, groups, new = patients(3.0)
@@ -305,16 +305,16 @@ def test_noise_whose_groups_are_repeated_under_other_names_does_not_score_above_
     X, y, groups, _ = patients(0.0, n_rows=4)
     named = np.concatenate([groups + 20 * k for k in range(n_times)])
     model = CorralClassifier(**QUICK).fit(np.tile(X, (n_times, 1)), np.tile(y, n_times), groups=named)
-    assert model.n_copies_ == (n_times - 1) * 80
-    assert_array_equal(np.unique(model.model_.data.units), np.arange(20))
+    assert model.n_duplicates_ == (n_times - 1) * 80
+    assert_array_equal(np.unique(model.model_.data.group_ids), np.arange(20))
     assert model.cv_accuracy_ < 0.65
 
 
 def test_a_row_that_very_many_groups_share_makes_no_pair_of_all():
     groups = np.repeat(np.arange(100_000), 2)
-    copies = np.where(np.arange(groups.size) % 2, 0, np.arange(groups.size) + 1)
-    _, units = copies_and_units(copies, groups, groups.size)  # whose pairs would fill 80 GB
-    assert_array_equal(units, groups)
+    duplicates = np.where(np.arange(groups.size) % 2, 0, np.arange(groups.size) + 1)
+    _, group_ids = duplicates_and_groups(duplicates, groups, groups.size)  # whose pairs would fill 80 GB
+    assert_array_equal(group_ids, groups)
 
 
 @quiet

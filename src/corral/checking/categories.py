@@ -20,38 +20,38 @@ _ANSWERS = (
 )
 
 
-def odd_levels(columns: pd.DataFrame, contents: Mapping[str, Content]) -> Iterator[Finding]:
+def odd_categories(columns: pd.DataFrame, contents: Mapping[str, Content]) -> Iterator[Finding]:
     """Levels that may be one, and columns of so many levels that they are rather remarks."""
     for name in columns.columns:
         if contents[name].kind == "slips":
             continue
         known = columns[name].dropna().astype(str)
-        levels = sorted(known.unique().tolist())
-        shown = alike(levels)
+        categories = sorted(known.unique().tolist())
+        shown = alike(categories)
         if shown:
             found = f"levels of column {name!r} that {ALIKE} are levels of their own: {shown}"
             yield Finding("levels alike", found, "write each level in one way", (name,))
-        spellings = mixed_answers(levels)
+        spellings = mixed_answers(categories)
         if spellings:
             found = f"column {name!r} writes the same answer in several ways: {spellings}"
             yield Finding("mixed spellings", found, "write each answer in one way", (name,))
-        if ENOUGH_ROWS <= 0.5 * len(known) < len(levels):
+        if ENOUGH_ROWS <= 0.5 * len(known) < len(categories):
             yield Finding(
                 "many levels",
-                f"column {name!r} holds {len(levels)} different texts in {counted(len(known), 'row')}, so "
-                "that most of a new table's will be unknown",
+                f"column {name!r} holds {len(categories)} different texts in {counted(len(known), 'row')}, "
+                "so that most of a new table's will be unknown",
                 "leave it out, or make a few levels of them",
                 (name,),
             )
 
 
-def mixed_answers(levels: Sequence[str]) -> str:
+def mixed_answers(categories: Sequence[str]) -> str:
     """Groups of categories that mean the same, such as yes and Y, in words; nothing if there are none."""
-    essences = {level: level.strip().casefold() for level in levels}
+    essences = {level: level.strip().casefold() for level in categories}
     for answers in _ANSWERS:
         if not set(essences.values()) <= {spelling for answer in answers for spelling in answer}:
             continue
-        groups = [[level for level in levels if essences[level] in answer] for answer in answers]
+        groups = [[level for level in categories if essences[level] in answer] for answer in answers]
         mixed = [group for group in groups if len({essences[level] for level in group}) > 1]
         return ", ".join(f"({listed(group)})" for group in mixed)
     return ""

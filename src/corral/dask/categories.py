@@ -28,7 +28,7 @@ from corral.estimators.tables import ColumnKindWarning
 from corral.estimators.validation import warn_user
 
 # A column with more levels is an id, and would have to be held in one place.
-_MOST_LEVELS = 10_000
+_MOST_CATEGORIES = 10_000
 
 
 def learn_encoding(X: Any, categorical: Any, client: Any) -> Encoding:
@@ -98,10 +98,10 @@ def _values(block: Any, names: list[str]) -> list[set[Any]]:
     return values
 
 
-def _refuse_many(name: str, levels: Any) -> None:
-    if len(levels) > _MOST_LEVELS:
+def _refuse_many(name: str, categories: Any) -> None:
+    if len(categories) > _MOST_CATEGORIES:
         raise ValueError(
-            f"Column {name!r} holds more than {_MOST_LEVELS} levels: leave it out if it names "
+            f"Column {name!r} holds more than {_MOST_CATEGORIES} levels: leave it out if it names "
             "rows, or merge some."
         )
 
