@@ -2,8 +2,8 @@
 
 Every link and anchor within the site must lead somewhere, every picture must have an alternative text, and
 pages may load nothing from elsewhere. With --browser, Chromium opens every page at the width of a phone and
-of a desk: nothing may reach beyond the window or be told on the console, the search must find what readers
-look for, and the report on the landing page must answer.
+of a desk: nothing may reach beyond the window, the console must show no error, the search must find the
+words that readers look for, and the report on the landing page must react to a click.
 """
 
 import argparse
@@ -24,7 +24,7 @@ LOADED = {"img": "src", "script": "src", "iframe": "src", "link": "href", "sourc
 
 
 class Page(HTMLParser):
-    """What one page links to, loads and can be linked at."""
+    """The links, loaded files and anchors of one page."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Page(HTMLParser):
 
 
 def find_faults(site: Path) -> list[str]:
-    """All faults of a site, as sentences; none is good."""
+    """One sentence per fault of a site."""
     pages = {path: Page(path) for path in sorted(site.rglob("*.html")) if "_static" not in path.parts}
     faults = [] if pages else [f"{site} has no pages."]
     for path, page in pages.items():
@@ -67,7 +67,7 @@ def is_elsewhere(url: str) -> bool:
 
 
 def why_broken(link: str, page: Page, pages: dict[Path, Page]) -> str:
-    """Say what is wrong with a link within the site, or nothing."""
+    """Why a link within the site leads nowhere; an empty string if it works."""
     parts = urlsplit(link)
     if parts.scheme == "data":
         return ""
@@ -122,7 +122,7 @@ def chromium() -> Iterator:
 
 
 def find_faults_in_browser(site: Path) -> list[str]:
-    """Open all pages in Chromium; return what is wrong with them, as sentences."""
+    """Open all pages in Chromium; return one sentence per fault."""
     faults = []
     pages = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
     pages = [page for page in pages if not page.startswith("_")]
@@ -157,7 +157,7 @@ return [...document.body.querySelectorAll("*")]
 
 
 def find_silent_report(browser, address: str) -> list[str]:
-    """The report on the landing page must show rows, and answer to a click."""
+    """The report on the landing page must show rows and react to a click."""
     from selenium.webdriver.common.by import By
 
     browser.get(address + "index.html")
@@ -177,7 +177,7 @@ def find_silent_report(browser, address: str) -> list[str]:
 
 
 def find_silent_search(browser, address: str) -> list[str]:
-    """The search must find what readers look for."""
+    """The search must find the words that readers look for."""
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import WebDriverWait
 
@@ -197,13 +197,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("site", type=lambda text: Path(text).resolve())
     parser.add_argument("--browser", action="store_true", help="open all pages in Chromium as well")
-    asked = parser.parse_args()
-    faults = find_faults(asked.site)
-    if asked.browser:
-        faults += find_faults_in_browser(asked.site)
+    arguments = parser.parse_args()
+    faults = find_faults(arguments.site)
+    if arguments.browser:
+        faults += find_faults_in_browser(arguments.site)
     for fault in faults:
         print(fault)
-    print(f"{len(faults)} faults in {asked.site}.")
+    print(f"{len(faults)} faults in {arguments.site}.")
     return 1 if faults else 0
 
 

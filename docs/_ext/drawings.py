@@ -124,8 +124,8 @@ def pool() -> Figure:
     return figure
 
 
-def gap() -> Figure:
-    """Draw a density of two variables, and that of one where the other is missing."""
+def missing_value() -> Figure:
+    """Draw a density of two variables, and the density of the first where the second is missing."""
     rng = np.random.default_rng(1)
     a = rng.multivariate_normal([2.6, 4.2], [[0.5, 0.35], [0.35, 0.5]], 25)
     grid = np.linspace(0, 6, 200)
@@ -143,7 +143,8 @@ def gap() -> Figure:
 
 
 PICTURES: dict[str, Callable[[], Figure]] = {
-    draw.__name__: draw for draw in (kernels, bandwidths, bayes, rodeo, zscores, contrast, pool, gap)
+    draw.__name__: draw
+    for draw in (kernels, bandwidths, bayes, rodeo, zscores, contrast, pool, missing_value)
 }
 
 

@@ -2,8 +2,8 @@
 Which pixels make a four?
 =========================
 
-Handwritten digits, 8 x 8 pixels each. The classifier labels them, and says for every digit which pixels
-are darker or lighter than in the other digits.
+The table has handwritten digits of 8 x 8 pixels. The classifier labels them and lists, for every digit, the
+pixels that are darker or lighter than in the other digits.
 """
 
 import matplotlib.pyplot as plt
@@ -17,11 +17,11 @@ X_train, X_test, y_train, y_test = train_test_split(
     digits.data, digits.target, train_size=400, stratify=digits.target, random_state=0
 )
 classifier = CorralClassifier(random_state=0).fit(X_train, y_train)
-print(f"expected accuracy {classifier.cv_accuracy_:.3f}, on others {classifier.score(X_test, y_test):.3f}")
+print(f"expected accuracy {classifier.cv_accuracy_:.3f}, on new rows {classifier.score(X_test, y_test):.3f}")
 
 # %%
-# What :meth:`~corral.CorralClassifier.describe` finds, as pictures: red pixels are darker in this digit
-# than in the others, blue ones lighter, and white ones do not mark it.
+# :meth:`~corral.CorralClassifier.describe` compares each digit with the others. In the pictures red pixels
+# are darker in this digit than in the others, blue pixels are lighter, and white pixels do not mark it.
 
 description = classifier.describe()
 figure, axes = plt.subplots(2, 5, figsize=(9, 4), layout="constrained")
@@ -34,7 +34,8 @@ figure.suptitle("Pixels that mark each digit")
 plt.show()
 
 # %%
-# A digit with a wrong label, or else the least certain one: which pixels are evidence for it?
+# Which pixels are evidence for a label? Take a digit with a wrong label (or, if there is none, the digit with
+# the least certain label).
 
 probability = classifier.predict_proba(X_test)
 wrong = classifier.predict(X_test) != y_test
@@ -50,7 +51,8 @@ figure.colorbar(shown, ax=axes[1], shrink=0.8)
 plt.show()
 
 # %%
-# The label rests on training rows that look like it. These have the largest shares of its density.
+# The label rests on training rows that look like this digit. These rows have the largest shares in the
+# density of the label.
 
 figure, axes = plt.subplots(1, 5, figsize=(9, 2.2), layout="constrained")
 for position, share, axis in zip(why.rows[0], why.shares[0], axes, strict=False):

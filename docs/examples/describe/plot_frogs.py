@@ -3,8 +3,8 @@ Does it recognize a frog that is not in the table?
 ==================================================
 
 Syllables of one recording are alike. A classifier that was fitted to some of them recognizes the others, but
-perhaps not another animal. Pass rows that belong together, such as syllables of a recording or visits of a
-patient, as ``groups``: they are then left out together.
+perhaps not another animal. If rows belong together, such as the syllables of a recording or the visits of a
+patient, pass ``groups``: rows of one group are then left out together.
 """
 
 import os
@@ -17,13 +17,13 @@ from corral import CorralClassifier
 from corral.datasets import load_anuran
 
 # %%
-# The calls are those of UCI's Anuran Calls where its table is at hand (the folder that ``CORRAL_DATA``
-# names). Otherwise they are simulated: five species, eight recordings each, and each recording has an accent
-# of its own.
+# If the environment variable ``CORRAL_DATA`` names a folder with UCI's table Anuran Calls, this example
+# uses it. Otherwise it simulates calls: five species with eight recordings each, and an accent for each
+# recording.
 
 
 def draw_calls(rng, n_species=5, n_recordings=8, n_syllables=15, n_coefficients=22):
-    """Draw syllables: what is common to a species, to a recording, and what is by chance."""
+    """Simulate syllables: the sum of a part of the species, a part of the recording and noise."""
     species = rng.normal(0, 1, (n_species, 1, 1, n_coefficients))
     accent = rng.normal(0, 1.5, (n_species, n_recordings, 1, n_coefficients))
     X = species + accent + rng.normal(0, 1, (n_species, n_recordings, n_syllables, n_coefficients))
@@ -41,15 +41,15 @@ else:
 print(f"{len(X)} syllables, {len(set(y))} species, {len(set(recording))} recordings")
 
 # %%
-# Fitted twice: once as if all rows were independent, once with recordings as groups.
-# ``cv_accuracy_`` is the accuracy to expect on rows that are held out in the same way.
+# Fit the classifier twice: once as if all rows were independent, once with recordings as groups.
+# ``cv_accuracy_`` is the accuracy to expect on new rows, or on new recordings.
 
 by_row = CorralClassifier(random_state=0).fit(X, y)
 by_recording = CorralClassifier(random_state=0).fit(X, y, groups=recording)
 print(f"expected accuracy by row {by_row.cv_accuracy_:.3f}, by recording {by_recording.cv_accuracy_:.3f}")
 
 # %%
-# Which one is right? Hold out whole recordings, and single rows, and see.
+# Which accuracy is right? Hold out single rows, then whole recordings, and measure.
 
 
 def accuracy(splits):
@@ -73,6 +73,6 @@ figure, axis = plt.subplots(figsize=(7, 2.8), layout="constrained")
 axis.barh([3, 2], [by_row.cv_accuracy_, new_rows], color="tab:orange", label="by row")
 axis.barh([1, 0], [by_recording.cv_accuracy_, new_recordings], color="tab:blue", label="by recording")
 axis.set_yticks([3, 2, 1, 0], ["cv_accuracy_", "other syllables", "cv_accuracy_, groups", "other recordings"])
-axis.set(xlim=(0, 1.5), xlabel="accuracy", title="What is promised, and what is held")
+axis.set(xlim=(0, 1.5), xlabel="accuracy", title="Expected and measured accuracy")
 axis.legend(loc="center right")
 plt.show()

@@ -2,8 +2,8 @@ r"""
 What does the Rodeo do, step by step?
 =====================================
 
-The Rodeo chooses one bandwidth per variable at one point. All start wide; a bandwidth shrinks while the
-density at the point changes with it by more than noise would, and then stays as it is.
+The Rodeo chooses one bandwidth per variable at one point. All bandwidths start wide. A bandwidth shrinks as
+long as this changes the density at the point by more than noise would; then it stays.
 """
 
 import matplotlib.pyplot as plt
@@ -16,8 +16,8 @@ X = np.column_stack([rng.normal(0.5, 0.05, 300), rng.uniform(size=(300, 2))])
 x = np.array([[0.5, 0.5, 0.3]])
 
 # %%
-# Three variables: the first has a narrow peak at 0.5, the two others are uniform. Only the first has a
-# shape for which a narrow kernel pays.
+# The data have three variables. The first has a narrow peak at 0.5; the two others are uniform. Only the
+# first variable needs a narrow kernel.
 
 density = RodeoDensity(scale=None, beta=0.8).fit(X)
 path = density.bandwidth_path(x)
@@ -37,14 +37,14 @@ axes[1].set(xlabel="sweep", yscale="log", title="|Z| over its threshold")
 plt.show()
 
 # %%
-# What the density looks like along the first variable, with the first bandwidth and with the one that was
-# found.
+# The next picture shows the density along the first variable, with the initial bandwidth and with the
+# bandwidth of the Rodeo.
 
 grid = np.linspace(0, 1, 201)
 along = np.column_stack([grid, np.full((201, 2), 0.5)])
 wide = RodeoDensity(scale=None, beta=0.8, min_bandwidth=path.bandwidths[0, 0]).fit(X)
 figure, axis = plt.subplots(figsize=(7, 3), layout="constrained")
-axis.plot(grid, np.exp(wide.score_samples(along)), label="first bandwidth")
+axis.plot(grid, np.exp(wide.score_samples(along)), label="initial bandwidth")
 axis.plot(grid, np.exp(density.score_samples(along)), label="by the Rodeo")
 axis.plot(grid, np.exp(-0.5 * ((grid - 0.5) / 0.05) ** 2) / 0.05 / np.sqrt(2 * np.pi), "k:", label="truth")
 axis.set(xlabel="first variable", ylabel="density", title="Density along the first variable")
@@ -52,7 +52,8 @@ axis.legend()
 plt.show()
 
 # %%
-# A classifier does this for each class, at every sample. Its display draws both panels for one of them.
+# ``RodeoClassifier`` does this for each class at every row. Its display draws both panels for one row and
+# one class.
 
 from corral import RodeoClassifier  # noqa: E402
 from corral.datasets import make_ten_groups  # noqa: E402

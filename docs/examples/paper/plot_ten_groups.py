@@ -2,8 +2,8 @@
 Can the paper's ten groups be distinguished?
 ============================================
 
-The example of the paper: ten groups in 30 variables. Each group is concentrated in six variables of its
-own and uniform in all others, so that no two groups differ in their means.
+The example of the paper has ten groups in 30 variables. Each group is concentrated in six variables and
+uniform in all others, and no two groups differ in their means.
 """
 
 import matplotlib.pyplot as plt
@@ -18,26 +18,27 @@ X, y = make_ten_groups(150, random_state=0)
 X_test, y_test = make_ten_groups(50, random_state=1)
 
 # %%
-# The paper's rule chooses bandwidths at each sample by the Rodeo. Its box plots: in the six variables of
-# its own a group has small bandwidths.
+# The paper's rule chooses bandwidths at each row by the Rodeo. Box plots show that a group has small
+# bandwidths in the six variables in which it is concentrated.
 
 paper = RodeoClassifier(scale=None, n_jobs=2).fit(X, y)
 BandwidthDisplay.from_estimator(paper, X_test, y_test)
 plt.show()
 
 # %%
-# Z-scores of the mean bandwidths, as in the paper's table 2; those at most -1 are marked.
+# The next picture has the z-scores of the mean bandwidths, as in the paper's table 2. A variable is
+# relevant if its z-score is at most -1.
 
 RelevanceDisplay.from_estimator(paper, quantity="zscore")
 plt.show()
 
 # %%
-# They find exactly the right variables.
+# The relevant variables are exactly the variables in which each group is concentrated.
 
 truth = np.zeros_like(paper.relevant_)
 for group in range(10):
     truth[group, group : group + 6] = True
-print("all sets exact:", bool((paper.relevant_ == truth).all()))
+print("all variables right:", bool((paper.relevant_ == truth).all()))
 
 # %%
 # How good are the labels? The best possible accuracy is about 0.91.
@@ -57,10 +58,10 @@ for name, score in scores.items():
     print(f"{name:30} {score:.3f}")
 
 # %%
-# The paper's rule loses to naive Bayes: the variables are independent, as that assumes. In a class's tail
-# the local bandwidth grows with the distance, so that a wrong class is hardly punished; one bandwidth vector
-# per class corrects that. :class:`~corral.CorralClassifier` weighs such densities by how well they predict
-# rows that are left out.
+# The paper's rule loses to naive Bayes, because the variables are independent, as naive Bayes assumes. In
+# the tail of a class the local bandwidth grows with the distance, so that a wrong class gets too high a
+# density. One bandwidth vector per class corrects that. :class:`~corral.CorralClassifier` combines several
+# densities with weights, so that left-out rows are predicted well.
 
 figure, axis = plt.subplots(figsize=(7, 2.8), layout="constrained")
 axis.barh(list(scores), list(scores.values()), color="tab:blue")

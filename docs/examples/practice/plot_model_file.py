@@ -2,8 +2,8 @@
 How is a fitted model deployed?
 ===============================
 
-A model file holds numbers and text only: loading one runs no code, and the loaded model predicts the same
-bits.
+A model file holds numbers and text only, so that loading it runs no code. The loaded model predicts the same
+numbers, bit by bit.
 """
 
 import tempfile
@@ -23,14 +23,15 @@ X_train, X_test, y_train, y_test = train_test_split(wines.data, names, stratify=
 classifier = CorralClassifier(random_state=0).fit(X_train, y_train)
 
 # %%
-# Save it. The file is written whole or not at all, and carries a checksum and the versions that wrote it.
+# Save the model. The file is written completely or not at all. It contains a checksum and the versions that
+# wrote it.
 
 folder = Path(tempfile.mkdtemp())
 save_model(classifier, folder / "wines.corral")
 print(f"{(folder / 'wines.corral').stat().st_size / 1024:.0f} KiB, corral {corral.__version__}")
 
 # %%
-# Load it, say in a service. Column names are checked, so that a table in another order cannot be mistaken.
+# Load the model, for example in a service. It checks the column names, so that columns cannot be confused.
 
 served = load_model(folder / "wines.corral")
 assert np.array_equal(served.predict_proba(X_test), classifier.predict_proba(X_test))
@@ -49,7 +50,7 @@ for row in range(20):
 print(f"{(time.perf_counter() - start) / 20 * 1000:.1f} ms for one row")
 
 # %%
-# A damaged file is refused in one sentence. So is a file that is not a model.
+# A damaged file is refused, and so is a file that is not a model.
 
 damaged = bytearray((folder / "wines.corral").read_bytes())
 damaged[-100] ^= 1
@@ -60,6 +61,6 @@ except ValueError as error:
     print(str(error).replace(str(folder), "..."))
 
 # %%
-# Densities are made of training rows, so the file holds them: do not pass it on where the rows must not
-# go. On the command line, ``corral predict wines.corral new.csv --out labels.csv`` does the same for
-# tables of any length, in chunks.
+# Densities are made of training rows, so the file contains training rows: do not pass it on where the rows
+# must not go. On the command line, ``corral predict wines.corral new.csv --out labels.csv`` does the same
+# for tables of any length, in chunks.

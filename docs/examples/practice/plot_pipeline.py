@@ -2,8 +2,8 @@
 How does it fit into a scikit-learn pipeline?
 =============================================
 
-corral's estimators are scikit-learn's: they can be the last step of a pipeline, be searched by
-``GridSearchCV``, and be compared by ``cross_validate``.
+corral's estimators follow scikit-learn: they can be steps of a pipeline, ``GridSearchCV`` can search their
+parameters, and ``cross_validate`` can compare them.
 """
 
 import matplotlib.pyplot as plt
@@ -22,11 +22,11 @@ y = y.map({0: "malignant", 1: "benign"})
 X, y = X.iloc[:300], y.iloc[:300]
 
 # %%
-# A step before the classifier: ratios of two columns often carry more information than the columns.
+# Add a step before the classifier: the ratio of two columns often carries more information than the columns.
 
 
 def add_ratio(table):
-    """Add how jagged the outline is: its squared length over the area."""
+    """Add the jaggedness of the outline: its squared length divided by the area."""
     return table.assign(jaggedness=table["mean perimeter"] ** 2 / table["mean area"])
 
 
@@ -34,8 +34,8 @@ pipeline = make_pipeline(FunctionTransformer(add_ratio), CorralClassifier(random
 pipeline.fit(X, y)
 
 # %%
-# A pipeline has no ``describe`` and no ``explain``; two functions stand for them, and reports and displays
-# take pipelines as well. Columns keep their names.
+# A pipeline has no methods ``describe`` and ``explain``; use the functions of these names. Reports and
+# displays take pipelines as well. Columns keep their names.
 
 describe(pipeline)
 
@@ -44,8 +44,8 @@ describe(pipeline)
 print(explain(pipeline, X[:1]))
 
 # %%
-# A selector as a step: :class:`~corral.MarkerSelector` keeps the variables that mark a class. Any classifier
-# with ``feature_importances_`` also works in ``SelectFromModel``.
+# A selector can be a step: :class:`~corral.MarkerSelector` keeps the variables that mark a class. A
+# classifier with ``feature_importances_``, such as ``CorralClassifier``, also works in ``SelectFromModel``.
 
 models = {
     "logistic regression": make_pipeline(StandardScaler(), LogisticRegression()),
@@ -66,7 +66,8 @@ for name, score in scores.items():
     print(f"{name:45} {score['test_accuracy'].mean():.3f} {-score['test_neg_log_loss'].mean():.3f}")
 
 # %%
-# :class:`~corral.RodeoClassifier` has parameters to search, such as the scale and the first bandwidth.
+# :class:`~corral.RodeoClassifier` has parameters to search, such as the scale and the constant ``c0`` of
+# the initial bandwidth.
 
 search = GridSearchCV(
     RodeoClassifier(bandwidth="class"), {"scale": ["range", "standard"], "c0": [0.5, 1.0]}, cv=3

@@ -2,8 +2,8 @@
 When should a doctor look instead?
 ==================================
 
-Overlooking a tumor costs more than a needless second look. With calibrated probabilities, the label with the
-smallest expected cost is simple arithmetic. So is abstaining, because asking an expert has a price as well.
+Overlooking a tumor costs more than a needless second look. With calibrated probabilities, ``decide``
+returns the label with the smallest expected cost, or no label where asking an expert costs less.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,8 @@ classifier = CorralClassifier(random_state=0).fit(X_train, y_train)
 print(f"accuracy {classifier.score(X_test, y_test):.3f}")
 
 # %%
-# Are the probabilities right? Among rows that are said to be malignant with 80 %, four in five should be.
+# Are the probabilities right? Of the rows whose probability of malignant is 80 %, four in five should be
+# malignant.
 
 probability = classifier.predict_proba(X_test)[:, list(classifier.classes_).index("malignant")]
 bins = np.linspace(0, 1, 6)
@@ -32,35 +33,41 @@ for k in range(5):
     print(f"{bins[k]:.0%} to {bins[k + 1]:.0%}: {share:.0%} of {np.sum(place == k)} rows")
 
 # %%
-# The costs: to overlook a tumour 50, a false alarm 1, and to ask an expert 0.5. Right decisions cost
+# Say that an overlooked tumor costs 50, a false alarm 1, and an expert's opinion 0.5. Right decisions cost
 # nothing.
 
 costs = {"malignant": {"benign": 50.0}, "benign": {"malignant": 1.0}}
 plain = classifier.predict(X_test)
 careful = classifier.decide(X_test, costs)
-asking = classifier.decide(X_test, costs, reject_cost=0.5)  # None where an expert is asked
+with_expert = classifier.decide(X_test, costs, reject_cost=0.5)  # None where an expert decides
 
 
-def total(decided):
-    """What the decisions cost, all test rows together, and how often each kind was made."""
-    asked = np.array([label is None for label in decided])
-    overlooked = (y_test == "malignant") & (decided == "benign")
-    alarms = (y_test == "benign") & (decided == "malignant")
-    kinds = overlooked.sum(), alarms.sum(), asked.sum()
-    return np.dot(kinds, (50, 1, 0.5)), *kinds
+def total(decisions):
+    """Total cost of the decisions; numbers of overlooked tumors, false alarms and rows for the expert."""
+    referred = np.array([label is None for label in decisions])
+    overlooked = (y_test == "malignant") & (decisions == "benign")
+    alarms = (y_test == "benign") & (decisions == "malignant")
+    counts = overlooked.sum(), alarms.sum(), referred.sum()
+    return np.dot(counts, (50, 1, 0.5)), *counts
 
 
-results = {"most probable label": plain, "least expected cost": careful, "the same, or ask": asking}
-for name, decided in results.items():
-    cost, overlooked, alarms, asked = total(decided)
-    print(f"{name:20} cost {cost:6.1f}: {overlooked} overlooked, {alarms} false alarms, {asked} asked")
+results = {
+    "most probable label": plain,
+    "least expected cost": careful,
+    "least cost, or an expert": with_expert,
+}
+for name, decisions in results.items():
+    cost, overlooked, alarms, referred = total(decisions)
+    counts = f"{overlooked} overlooked, {alarms} false alarms, {referred} for the expert"
+    print(f"{name:24} cost {cost:6.1f}: {counts}")
 
 # %%
 
 figure, axis = plt.subplots(figsize=(7, 2.4), layout="constrained")
-axis.barh(list(results), [total(decided)[0] for decided in results.values()], color="tab:blue")
-axis.set(xlabel=f"cost of {len(y_test)} decisions", title="What decisions cost")
+axis.barh(list(results), [total(decisions)[0] for decisions in results.values()], color="tab:blue")
+axis.set(xlabel=f"cost of {len(y_test)} decisions", title="Total cost by rule")
 plt.show()
 
 # %%
-# On the command line: ``corral predict model.corral new.csv --costs costs.csv``.
+# On the command line, ``corral predict model.corral new.csv --costs costs.csv --out decisions.csv`` does
+# the same.

@@ -2,9 +2,9 @@
 What if the new table is in other units?
 ========================================
 
-A classifier that only separates classes gives every row a label, often with a high probability. A density
-also shows that a row is unlike all training rows: a column in millimeters instead of centimeters, a species
-that was not in the training table, a misplaced decimal point.
+Every classifier gives every row a label, often with a high probability. A classifier with densities also
+shows that a row is unlike all training rows: a column is in millimeters instead of centimeters, a decimal
+point is misplaced, or the species was not in the training table.
 """
 
 import matplotlib.pyplot as plt
@@ -20,39 +20,39 @@ classifier = CorralClassifier(random_state=0).fit(X[even], species[even])
 new = X[~even]
 
 # %%
-# New flowers, and the same flowers with petal lengths in millimetres. Labels are certain in both cases.
+# Take new flowers, and the same flowers with petal lengths in millimeters. Labels are certain in both cases.
 
 slipped = new.assign(**{"petal length (cm)": 10 * new["petal length (cm)"]})
-for name, table in {"as they are": new, "one column in millimetres": slipped}.items():
+for name, table in {"as they are": new, "one column in millimeters": slipped}.items():
     confidence = classifier.predict_proba(table).max(axis=1).mean()
     print(f"{name}: mean confidence {confidence:.2f}, novel {classifier.is_novel(table).mean():.0%}")
 
 # %%
-# ``typicality`` has a number for each class: the share of its rows that are at most as typical. It is a
-# p-value: if it is small for all classes, the row is none of them.
+# ``typicality`` returns a number for each class: the share of its training rows that are at most as typical
+# as the row. It is a p-value: if it is small for all classes, the row belongs to none of them.
 
 print(classifier.typicality(new[:1]).round(3), classifier.typicality(slipped[:1]).round(3))
 
 # %%
-# And a species that was not there? Fit two of three, and show the third.
+# What about a species that was not in the training table? Fit two of the three species, and show all three.
 
-known = species != "virginica"
-two = CorralClassifier(random_state=0).fit(X[even & known], species[even & known])
+in_training = species != "virginica"
+two = CorralClassifier(random_state=0).fit(X[even & in_training], species[even & in_training])
 figure, axis = plt.subplots(figsize=(7, 3), layout="constrained")
 for name in ("setosa", "versicolor", "virginica"):
     best = two.typicality(X[~even & (species == name)]).max(axis=1)
     axis.plot(np.sort(best), np.linspace(0, 1, best.size), marker=".", label=name)
-axis.set(xlabel="typicality at the best class", ylabel="share of rows")
+axis.set(xlabel="typicality in the best class", ylabel="share of rows")
 axis.set_title("Virginica was not in the training table")
 axis.legend()
 plt.show()
 
 # %%
-# The unknown species lies to the left: most of its flowers are less typical than nearly all known ones, and
-# the others pass for versicolor, which is like them. How many are called novel depends on the level, the
-# share of known rows that may be called so by mistake.
+# The curve of virginica lies to the left: most of its flowers are less typical than nearly all flowers of
+# the two other species. The rest pass for versicolor, which is similar. The parameter ``level`` is the
+# share of rows of the training species that may be called novel: a higher level calls more rows novel.
 
-for level in (0.01, 0.05, 0.1):
-    called = two.is_novel(X[~even], level=level)
-    found, mistaken = called[~known[~even]].mean(), called[known[~even]].mean()
-    print(f"level {level}: {found:.0%} of virginica, {mistaken:.0%} of the others")
+for significance in (0.01, 0.05, 0.1):
+    novel = two.is_novel(X[~even], level=significance)
+    new_species, others = novel[~in_training[~even]].mean(), novel[in_training[~even]].mean()
+    print(f"level {significance}: {new_species:.0%} of virginica and {others:.0%} of the others are novel")

@@ -17,14 +17,14 @@ curve = estimate_sample_sizes(X, y, goal=0.83, random_state=0)
 print(curve)
 
 # %%
-# Dots were measured by leave-one-out with all rows, halves, quarters and eighths of them; lines with
-# bands are what is to be expected.
+# Dots are scores by leave-one-out with all rows, halves, quarters and eighths of them. Lines are the fitted
+# curves; bands are 90 % intervals.
 
 SampleSizeDisplay.from_result(curve)
 plt.show()
 
 # %%
-# Was it right? These rows are drawn from a known source, so more of them can be had.
+# Was the estimate right? These rows are simulated, so that we can draw more of them.
 
 X_test, y_test = make_waveform(1000, random_state=1)
 for times in (2, 4):

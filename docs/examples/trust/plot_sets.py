@@ -2,9 +2,9 @@
 Which labels are possible?
 ==========================
 
-Sometimes a single label is a guess. ``predict_set`` returns all labels that are possible: a prediction set,
-which contains the right label as often as required, for each class. It has one label if the row is easy and
-several if it is hard.
+Sometimes a single label is a guess. ``predict_set`` returns all labels that are possible for a row. Such a
+prediction set contains the right label with a given probability, in each class. It has one label if the row
+is easy and several if it is hard.
 """
 
 import matplotlib.pyplot as plt
@@ -19,13 +19,13 @@ classifier = CorralClassifier(random_state=0).fit(X, y)
 print(f"accuracy {classifier.score(X_new, y_new):.3f}")
 
 # %%
-# Sets with 95 % coverage: how often do they hold the right label?
+# How often do sets with 95 % coverage contain the right label?
 
 sets = classifier.predict_set(X_new, coverage=0.95)
 truth = classifier.classes_ == y_new[:, None]
-for label, of_class in zip(classifier.classes_, truth.T, strict=True):
-    print(f"group {label}: held in {(sets & truth)[of_class].any(axis=1).mean():.1%}")
-print("rows by size of their set:", np.bincount(sets.sum(axis=1)))
+for label, in_group in zip(classifier.classes_, truth.T, strict=True):
+    print(f"group {label}: {(sets & truth)[in_group].any(axis=1).mean():.1%} of the sets contain it")
+print("rows by number of labels in their set:", np.bincount(sets.sum(axis=1)))
 
 # %%
 # The five groups differ in the first two variables. Sets with several labels lie where groups overlap.
@@ -40,15 +40,15 @@ axis.set(xlabel="x0", ylabel="x1", title="How many labels are possible")
 plt.show()
 
 # %%
-# More coverage, larger sets. The promise holds for rows that come from where the training rows came from;
-# rows of one patient or one recording are exchangeable with others only by group.
+# More coverage makes larger sets. The coverage holds for rows from the same source as the training rows. If
+# several rows come from one patient or recording, pass ``groups`` to ``fit``.
 
-wanted = np.array([0.7, 0.8, 0.9, 0.95, 0.99])
-found = [classifier.predict_set(X_new, coverage=share) for share in wanted]
+required = np.array([0.7, 0.8, 0.9, 0.95, 0.99])
+sets = [classifier.predict_set(X_new, coverage=coverage) for coverage in required]
 figure, axes = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
-axes[0].plot(wanted, [(each & truth).any(axis=1).mean() for each in found], marker="o")
-axes[0].plot(wanted, wanted, "k:")
-axes[0].set(xlabel="coverage asked for", ylabel="coverage found", title="What is promised is held")
-axes[1].plot(wanted, [each.sum(axis=1).mean() for each in found], marker="o", color="tab:orange")
-axes[1].set(xlabel="coverage asked for", ylabel="mean number of labels", title="What it costs")
+axes[0].plot(required, [(each & truth).any(axis=1).mean() for each in sets], marker="o")
+axes[0].plot(required, required, "k:")
+axes[0].set(xlabel="required coverage", ylabel="measured coverage", title="Coverage")
+axes[1].plot(required, [each.sum(axis=1).mean() for each in sets], marker="o", color="tab:orange")
+axes[1].set(xlabel="required coverage", ylabel="mean number of labels", title="Size of the sets")
 plt.show()
