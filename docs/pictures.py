@@ -1,7 +1,7 @@
 """Draws one picture with every display, and parts of reports: python docs/pictures.py [FOLDER]
 
-It makes the pictures in docs/images, which README and site show. Those of reports have numbers to refer to,
-and need Chromium and its driver.
+The pictures in docs/images are shown in README and on the site. Pictures of reports need Chromium and its
+driver. They have numbers that the text refers to, except the picture of the README.
 """
 
 import base64
@@ -41,7 +41,7 @@ DRIVER = shutil.which("chromedriver")
 
 
 def displays() -> Iterator[tuple[str, Any]]:
-    """Names of pictures, and what they show of three wines or of the paper's simulated data."""
+    """Names and displays of three wines or of the paper's simulated data."""
     X, y = make_ten_groups(150, random_state=0)
     X_test, y_test = make_ten_groups(50, random_state=1)
     local = RodeoClassifier(n_jobs=2).fit(X, y)
@@ -69,7 +69,7 @@ def draw(folder: Path) -> list[Path]:
     return files
 
 
-# Parts of a report: from which element to which, and the elements that get a number, in this order.
+# Parts of a report: first and last element, and the elements that get a number, in this order.
 PARTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "report_map": ("#relevance", "#relevance .legend", ("#map table", "#map .legend")),
     "report_class": (
@@ -84,7 +84,24 @@ PARTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "report_quality": ("#errors", "#reliability figure", ("#errors table", "#confusion", "#reliability")),
 }
-SHOWN_WITHOUT_NUMBERS = {"report_row": "report"}  # the picture of the README
+README_PART = ("#row", "#row", ())
+# The README shows one row in landscape: words on the left, numbers on the right, nothing to click.
+README_STYLE = """
+const style = new CSSStyleSheet();
+style.replaceSync(`
+  #browser { display: block; }
+  .picker, #row .values, #row .save, #row .behind, #row .sides > :last-child { display: none; }
+  #row { display: grid; grid-template-columns: 25rem 38rem; gap: 0.5rem 2rem; width: 65rem; }
+  #row > * { grid-column: 1; }
+  #row > h3, #row > .verdict { grid-column: 1 / 3; max-width: none; margin-bottom: 0; }
+  #row > .place { grid-row: 4; }
+  #row > .sides { display: block; grid-row: 5 / 7; }
+  #row > .waterfall { grid-area: 3 / 2 / 5; margin: 0; }
+  #row > .place + p { grid-area: 5 / 2; }
+  #row > .place + p + p { grid-area: 6 / 2; }
+`);
+document.adoptedStyleSheets = [style];
+"""
 NOVEL_ROW = "29"  # a chinstrap with a bill of 58 mm
 
 # Numbers stand to the left of what they are about, in a margin that the page gets for them.
@@ -114,11 +131,12 @@ def photograph(folder: Path) -> list[Path]:
         browser.implicitly_wait(30)  # seconds, until the script has drawn what is looked for
         _open_report(browser, Path(scratch) / "birds.html", [])
         _choose_row(browser, NOVEL_ROW)
-        for name in ("report_map", "report_class", "report_row"):
-            files += _photograph_part(browser, folder, name)
+        files += [_photograph_part(browser, folder, name, PARTS[name]) for name in list(PARTS)[:3]]
+        browser.execute_script(README_STYLE)
+        files.append(_photograph_part(browser, folder, "report", README_PART, scale=2))
         # A model that makes errors.
         _open_report(browser, Path(scratch) / "errors.html", ["island", "bill_length_mm"])
-        files += _photograph_part(browser, folder, "report_quality")
+        files.append(_photograph_part(browser, folder, "report_quality", PARTS["report_quality"]))
     return files
 
 
@@ -144,29 +162,26 @@ def _choose_row(browser: Any, name: str) -> None:
     browser.execute_script("document.activeElement.blur()")  # a frame around the list means nothing on paper
 
 
-def _photograph_part(browser: Any, folder: Path, name: str) -> list[Path]:
-    """Write a part of a page with numbers, and without them where it is shown so."""
-    first, last, numbered = PARTS[name]
+def _photograph_part(
+    browser: Any, folder: Path, name: str, part: tuple[str, str, tuple[str, ...]], scale: float = 1
+) -> Path:
+    """Write the picture of a part of a page, with numbers beside some elements; return its file."""
+    first, last, numbered = part
     browser.execute_script("scrollTo(0, 0)")  # or the links at the top would cover a part
-    files = []
-    for file, selectors in [(SHOWN_WITHOUT_NUMBERS.get(name), ()), (name, numbered)]:
-        if file:
-            browser.execute_script(NUMBER_ELEMENTS, selectors)
-            top, bottom = (browser.find_element(By.CSS_SELECTOR, selector).rect for selector in (first, last))
-            left = top["x"] - (36 if selectors else 8)
-            clip = {
-                "x": left,
-                "y": top["y"] - 8,
-                "width": top["x"] + top["width"] + 8 - left,
-                "height": bottom["y"] + bottom["height"] - top["y"] + 16,
-                "scale": 1,
-            }
-            picture = browser.execute_cdp_cmd(
-                "Page.captureScreenshot", {"clip": clip, "captureBeyondViewport": True}
-            )
-            files.append(folder / f"{file}.png")
-            files[-1].write_bytes(base64.b64decode(picture["data"]))
-    return files
+    browser.execute_script(NUMBER_ELEMENTS, numbered)
+    top, bottom = (browser.find_element(By.CSS_SELECTOR, selector).rect for selector in (first, last))
+    left = top["x"] - (36 if numbered else 8)
+    clip = {
+        "x": left,
+        "y": top["y"] - 8,
+        "width": top["x"] + top["width"] + 8 - left,
+        "height": bottom["y"] + bottom["height"] - top["y"] + 16,
+        "scale": scale,
+    }
+    picture = browser.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip, "captureBeyondViewport": True})
+    file = folder / f"{name}.png"
+    file.write_bytes(base64.b64decode(picture["data"]))
+    return file
 
 
 if __name__ == "__main__":
