@@ -91,14 +91,14 @@ const style = new CSSStyleSheet();
 style.replaceSync(`
   #browser { display: block; }
   .picker, #row .values, #row .save, #row .behind, #row .sides > :last-child { display: none; }
-  #row { display: grid; grid-template-columns: 25rem 38rem; gap: 0.5rem 2rem; width: 65rem; }
-  #row > * { grid-column: 1; }
-  #row > h3, #row > .verdict { grid-column: 1 / 3; max-width: none; margin-bottom: 0; }
+  #row { display: grid; grid-template-columns: 25rem 40rem; width: 65rem; }
+  #row > * { grid-column: 1; margin: 0.4rem 0; }
+  #row > h3, #row > .verdict { grid-column: 1 / 3; max-width: none; }
   #row > .place { grid-row: 4; }
   #row > .sides { display: block; grid-row: 5 / 7; }
-  #row > .waterfall { grid-area: 3 / 2 / 5; margin: 0; }
-  #row > .place + p { grid-area: 5 / 2; }
-  #row > .place + p + p { grid-area: 6 / 2; }
+  #row > .waterfall { grid-area: 3 / 2 / 5; padding-left: 2rem; }
+  #row > .place + p { grid-area: 5 / 2; padding-left: 2rem; }
+  #row > .place + p + p { grid-area: 6 / 2; padding-left: 2rem; }
 `);
 document.adoptedStyleSheets = [style];
 """
