@@ -44,13 +44,13 @@ print("all variables right:", bool((paper.relevant_ == truth).all()))
 # How good are the labels? The best possible accuracy is about 0.91.
 
 models = {
-    "5 nearest neighbours": KNeighborsClassifier().fit(X, y),
+    "5 nearest neighbors": KNeighborsClassifier().fit(X, y),
     "the paper's rule": paper,
-    "its bandwidths by class": RodeoClassifier(scale=None, bandwidth="class").fit(X, y),
-    "the same, selected variables": RodeoClassifier(scale=None, bandwidth="class", features="selected").fit(
+    "bandwidths by class": RodeoClassifier(scale=None, bandwidth="class").fit(X, y),
+    "by class, selected variables": RodeoClassifier(scale=None, bandwidth="class", features="selected").fit(
         X, y
     ),
-    "the pool": CorralClassifier(random_state=0).fit(X, y),
+    "CorralClassifier": CorralClassifier(random_state=0).fit(X, y),
     "Gaussian naive Bayes": GaussianNB().fit(X, y),
 }
 scores = {name: model.score(X_test, y_test) for name, model in models.items()}

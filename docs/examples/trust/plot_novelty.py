@@ -24,8 +24,10 @@ new = X[~even]
 
 slipped = new.assign(**{"petal length (cm)": 10 * new["petal length (cm)"]})
 for name, table in {"as they are": new, "one column in millimeters": slipped}.items():
-    confidence = classifier.predict_proba(table).max(axis=1).mean()
-    print(f"{name}: mean confidence {confidence:.2f}, novel {classifier.is_novel(table).mean():.0%}")
+    certainty = classifier.predict_proba(table).max(axis=1).mean()
+    print(
+        f"{name}: mean probability of the label {certainty:.2f}, novel {classifier.is_novel(table).mean():.0%}"
+    )
 
 # %%
 # ``typicality`` returns a number for each class: the share of its training rows that are at most as typical
