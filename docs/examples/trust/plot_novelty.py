@@ -24,10 +24,8 @@ new = X[~even]
 
 slipped = new.assign(**{"petal length (cm)": 10 * new["petal length (cm)"]})
 for name, table in {"as they are": new, "one column in millimeters": slipped}.items():
-    certainty = classifier.predict_proba(table).max(axis=1).mean()
-    print(
-        f"{name}: mean probability of the label {certainty:.2f}, novel {classifier.is_novel(table).mean():.0%}"
-    )
+    certainty, novel = classifier.predict_proba(table).max(axis=1), classifier.is_novel(table)
+    print(f"{name}: mean probability of the label {certainty.mean():.2f}, novel {novel.mean():.0%}")
 
 # %%
 # ``typicality`` returns a number for each class: the share of its training rows that are at most as typical
