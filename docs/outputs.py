@@ -1,7 +1,7 @@
-"""Runs the examples of pages: python docs/outputs.py [PAGE ...] writes what they print below them.
+"""Runs the examples of pages and writes their output below them: python docs/outputs.py [PAGE ...]
 
-A block of Python or of shell commands is an example. A block of text right below it is what it prints. The
-tests run all examples of a page, from top to bottom, and compare; this script replaces the texts.
+A block of Python or of shell commands is an example. A block of text right below it is its output. The tests
+run all examples of a page, from top to bottom, and compare the output; this script replaces it.
 """
 
 import contextlib
@@ -25,14 +25,14 @@ EXAMPLE = re.compile(
     r"^```(?P<language>python|sh|console)\n(?P<code>.*?)^```(?:\n\n```text\n(?P<output>.*?)^```)?",
     re.MULTILINE | re.DOTALL,
 )
-# They install, build, or take too long; other tests run them.
+# Programs that install, build or take too long; other tests run them.
 OTHER_PROGRAMS = {"pip", "make", "cd", "python"}
 TABLES = ("penguins.csv", "new_penguins.csv")
 
 
 @dataclass
 class Example:
-    """A block of code on a page and what stands below it."""
+    """A block of code on a page and the output below it."""
 
     language: str
     code: str
@@ -49,12 +49,12 @@ def examples(page: Path) -> list[Example]:
 
 
 def has_output(page: Path) -> Iterator[bool]:
-    """Whether the page shows what it prints, for each example."""
+    """Whether the page shows the output, for each example."""
     return (example.output is not None for example in examples(page))
 
 
 def run(page: Path) -> Iterator[tuple[Example, str]]:
-    """Run a page in the current folder, as one program; yield each example and what it prints."""
+    """Run a page in the current folder, as one program; yield each example and its output."""
     names: dict[str, object] = {"__name__": "__main__"}
     if any(example.language != "python" for example in examples(page)):
         write_penguins()
@@ -100,7 +100,7 @@ def write_penguins() -> None:
 
 
 def refresh(page: Path) -> None:
-    """Replace what the page shows as output by what its examples print."""
+    """Replace the output on a page by the output of its examples."""
     text = page.read_text(encoding="utf-8")
     replaced = [(example.span, printed) for example, printed in run(page) if example.output is not None]
     for (start, end), printed in reversed(replaced):

@@ -1,4 +1,4 @@
-"""Draws the pictures of How it works: python docs/_ext/drawings.py [FOLDER]; the build does it as well."""
+"""Draws the pictures of How it works during the build, or by python docs/_ext/drawings.py [FOLDER]."""
 
 import sys
 from collections.abc import Callable
@@ -49,7 +49,7 @@ def bandwidths() -> Figure:
 
 
 def bayes() -> Figure:
-    """Draw two class densities, and the probability that follows from them."""
+    """Draw two class densities, and the probabilities that Bayes' rule gives."""
     grid = np.linspace(0, 10, 400)
     first, second = 0.7 * normal(grid, 3.5, 1.1), 0.3 * normal(grid, 6.2, 1.0)
     figure, axes = plt.subplots(2, 1, figsize=(7, 3.6), sharex=True, layout="constrained")

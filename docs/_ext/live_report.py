@@ -1,4 +1,4 @@
-"""Writes the report that the landing page shows, as a reader of the page would: reports/penguins.html."""
+"""Writes reports/penguins.html, the report on the landing page, with the public names of corral."""
 
 from pathlib import Path
 

@@ -1,17 +1,17 @@
-"""Takes the results of the experiments into the site, with their figures."""
+"""Copies the results of the experiments and their figures into the site."""
 
 from pathlib import Path
 
 from sphinx.application import Sphinx
 
-# Pages that others link to need not be in a list of contents.
+# Pages that are linked from other pages need not be in a table of contents.
 IN_NO_LIST = b"---\norphan: true\n---\n\n"
 
 
 def copy_experiments(app: Sphinx) -> None:
-    """Copy pages and figures of the experiments to generated/experiments, those that have changed."""
+    """Copy new and changed pages and figures of the experiments to generated/experiments."""
     source = Path(app.srcdir).parent / "experiments"
-    pages = {*source.rglob("*.md")} - {source / "READING.md"}  # which is a part of RESULTS.md
+    pages = {*source.rglob("*.md")} - {source / "READING.md"}  # READING.md is a part of RESULTS.md
     for file in [*pages, *source.rglob("*.png")]:
         copy = Path(app.srcdir) / "generated" / "experiments" / file.relative_to(source)
         contents = (IN_NO_LIST if file in pages else b"") + file.read_bytes()
