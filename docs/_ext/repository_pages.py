@@ -1,4 +1,4 @@
-"""Copies the results of the experiments and their figures into the site."""
+"""Brings the results of the experiments and their figures into the site."""
 
 from pathlib import Path
 
