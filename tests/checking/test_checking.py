@@ -63,10 +63,13 @@ def test_of_digits_only_constant_columns_are_told():
 def test_no_false_alarm_in_noise(seed, n, d, n_classes, n_digits):
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.resize(np.arange(n_classes), max(n, 12 * n_classes)))
-    X = np.round(rng.normal(size=(y.size, d)) * rng.choice([1.0, 100.0], d), n_digits)
-    kinds = {finding.kind for finding in table_findings(as_frame(X), y)}
-    # Of rounded numbers in few columns it is not certain whether they agree by chance.
-    assert kinds <= ({"copies", "copies of two classes"} if d == 2 else set())
+    widths = rng.choice([1.0, 100.0], d)
+    findings = [
+        {each.kind for each in table_findings(as_frame(np.round(X * widths, n_digits)), y)}
+        for X in rng.normal(size=(2, y.size, d))
+    ]
+    by_chance = {"copies", "copies of two classes", "near duplicates"}  # in one table of about 1,000
+    assert (findings[0] & findings[1]) | (findings[0] - by_chance) == set()
 
 
 @pytest.fixture

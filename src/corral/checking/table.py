@@ -268,7 +268,8 @@ class _Rows:
     def findings(self, variables: pd.DataFrame) -> list[Finding]:
         """Copies and near duplicates."""
         findings: list[Finding] = []
-        if self.numbers is not None and self.considered.shape[1] > 1:  # in one column, rows agree by chance
+        n_varying = int((self.considered.nunique(dropna=False) > 1).sum())
+        if self.numbers is not None and n_varying > 1:  # rows agree by chance in one column
             findings += duplicates(self.numbers, self.labels, variables.index)
         if self.duplicates is not None:
             findings.append(of_near_duplicates(self.duplicates, variables))
