@@ -13,12 +13,12 @@ columns together,
 
     \sum_{j<k} N_j N_k \Big/ \sum_{j<k} N_{jk}.
 
-Equal rows are duplicates if this is less than a fifth of their pairs, and if so many are improbable by
-chance. This test takes columns to be independent. Of all N pairs of rows, E are equal and :math:`A_j` agree
-in j. Either the number of repeated rows is too large for a Poisson number of mean :math:`N \prod_j (A_j / N)`,
-or E is too large for a binomial number of :math:`E + N_j` pairs with the probability :math:`A_j / N`, where j is
-the column in which most pairs agree. Both tests have the level 1/2000: at most about one table of noise in
-1,000 is said to have duplicates.
+Equal rows are duplicates if this is less than a fifth of their pairs, and if so many are improbable by chance
+where columns are independent. Of all N pairs of rows, E are equal and :math:`A_j` agree in j. Either the
+number of repeated rows is too large for a Poisson number of mean :math:`N \prod_j (A_j / N)`, or E is too
+large for a binomial number of :math:`E + N_j` pairs with the probability :math:`A_j / N`, where j is the
+column in which most pairs agree. Both tests have the level 1/2000: at most about one table of noise in 1,000
+is said to have duplicates.
 
 Columns of few values that depend on each other linearly, as indicators of the
 categories of one variable do, count as one column (few are at most twenty, and at most half as many as
