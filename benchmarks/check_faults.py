@@ -248,8 +248,8 @@ def _is_true(finding: Finding, table: pd.DataFrame, target: str) -> bool:
         "missing labels": table[target].isna().any,
         "mostly empty": (variables[[*finding.columns]].isna().mean() > 0.5).all,
         "few rows": lambda: labels.value_counts().min() < 10,
-        "copies": variables.duplicated().any,
-        "copies of two classes": lambda: variables.duplicated().sum() > table.duplicated().sum(),
+        "duplicates": variables.duplicated().any,
+        "duplicates of two classes": lambda: variables.duplicated().sum() > table.duplicated().sum(),
         "functions": lambda: all(_is_function(variables, name) for name in finding.columns),
     }
     return finding.kind in facts and bool(facts[finding.kind]())

@@ -40,9 +40,9 @@ def visits():
 
 def test_repeated_ids_are_groups_and_the_gap_is_told(visits):
     finding = findings_of(shuffled(visits))["likely groups"]
-    by_rows, by_groups = re.findall(r"[\d.]+(?=%)", finding.found)
+    by_rows, by_groups = re.findall(r"[\d.]+(?=%)", finding.description)
     assert float(by_rows) > float(by_groups) + 10.0
-    assert finding.found == (
+    assert finding.description == (
         "column 'patient' has 80 different values, each in 2 to 6 (4 in the middle) rows, and seems to name "
         f"groups: a quick model gives {by_rows}% of the rows their label if rows are held out at random, and "
         f"{by_groups}% if all rows of a value are"
@@ -65,7 +65,8 @@ def test_repeated_ids_are_told_though_accuracy_does_not_fall():
 def test_blocks_of_any_name_are_groups_if_accuracy_falls(visits):
     blocks = visits.rename(columns={"patient": "z"})
     assert (
-        "rows, which are consecutive, and seems to name groups" in findings_of(blocks)["likely groups"].found
+        "rows, which are consecutive, and seems to name groups"
+        in findings_of(blocks)["likely groups"].description
     )
     assert "likely groups" not in findings_of(shuffled(blocks))  # any whole number may be a measurement
     unrelated = blocks.assign(z=np.sort(blocks["z"])[::-1], **shuffled(blocks)[[*"abcd", "y"]])
@@ -87,7 +88,7 @@ def test_the_finest_of_nested_groups_is_told(visits):
 
 def test_repeated_ids_are_told_without_labels(visits):
     finding = findings_of(visits.drop(columns="y"), None)["likely groups"]
-    assert finding.found == (
+    assert finding.description == (
         "column 'patient' has 80 different values, each in 2 to 6 (4 in the middle) rows, which are "
         "consecutive"
     )
@@ -104,7 +105,10 @@ def test_a_column_as_good_as_the_model_is_told():
     table = pd.DataFrame(rng.normal(size=(1000, 3)) + 0.5 * y[:, np.newaxis], columns=list("abc"))
     finding = findings_of(table.assign(spent=spent, y=y))["leakage"]
     assert finding.columns == ("spent",)
-    assert "alone gives 98.4% of the rows their label, where all variables together give 9" in finding.found
+    assert (
+        "alone gives 98.4% of the rows their label, where all variables together give 9"
+        in finding.description
+    )
     assert sentence_of(finding).endswith("unless it will be known before the label is (--drop spent).")
 
 
@@ -118,9 +122,9 @@ def test_gaps_that_give_a_class_away_are_leakage():
         leak = findings_of(table.assign(category=category.where(has_value)), "y")["leakage"]
         assert leak.columns == ("category",)
         inside, outside = ("100.0%", "0.0%") if has_value[y == "hurricane"].all() else ("0.0%", "100.0%")
-        assert leak.found == (
+        assert leak.description == (
             f"column 'category' has a value in {inside} of the rows of the class 'hurricane' and in "
-            f"{outside} of all others, so that its gaps alone give this class away"
+            f"{outside} of all others, so that missing values alone give this class away"
         )
     often = (y == "hurricane") ^ (rng.random(400) < 0.1)
     assert "leakage" not in findings_of(table.assign(category=category.where(often)), "y")
@@ -169,11 +173,11 @@ def test_the_option_for_zeros_is_named_if_it_harms_no_other_column():
 
 def test_rows_in_order_of_their_class_are_told():
     iris = load_iris(as_frame=True).frame
-    assert findings_of(iris, "target")["class order"].found.startswith(
+    assert findings_of(iris, "target")["class order"].description.startswith(
         "the rows are in order of their labels"
     )
     blocks = iris.iloc[np.argsort(np.arange(150) % 50 // 10, kind="stable")].reset_index(drop=True)
-    assert findings_of(blocks, "target")["class order"].found == (
+    assert findings_of(blocks, "target")["class order"].description == (
         "labels come in runs: they change 14 times from row to row, where 99 times would be expected in "
         "random order"
     )
@@ -189,16 +193,19 @@ def test_rows_in_order_of_time_are_told(when):
     table = pd.DataFrame({when: column, "a": y + drift + 0.3 * rng.normal(size=400), "y": y})
     finding = findings_of(table)["time order"]
     assert finding.columns == (when,)
-    assert finding.found.startswith(f"the rows are in order of '{when}'; a quick model gives ")
-    by_chance, by_time = re.findall(r"[\d.]+(?=%)", finding.found)[:2]
+    assert finding.description.startswith(f"the rows are in order of '{when}'; a quick model gives ")
+    by_chance, by_time = re.findall(r"[\d.]+(?=%)", finding.description)[:2]
     assert float(by_chance) > float(by_time) + 10.0
     assert "time order" not in findings_of(shuffled(table))
     assert (
-        findings_of(table.drop(columns="y"), None)["time order"].found == f"the rows are in order of '{when}'"
+        findings_of(table.drop(columns="y"), None)["time order"].description
+        == f"the rows are in order of '{when}'"
     )
     newest_first = findings_of(table[::-1])["time order"]
-    assert newest_first.found.startswith(f"the rows are in order of '{when}', the latest first; a quick ")
-    assert newest_first.found.endswith(
+    assert newest_first.description.startswith(
+        f"the rows are in order of '{when}', the latest first; a quick "
+    )
+    assert newest_first.description.endswith(
         f"and {by_time}% of the first 30% of the rows if it is learnt from earlier times"
     )
     assert newest_first.advice.endswith("keep the first rows apart and judge the model by them")
@@ -216,8 +223,8 @@ def test_labels_that_the_other_rows_contradict_are_listed():
     assert set(finding.rows) <= set(flipped)
     assert len(finding.rows) >= 4
     row = finding.rows[0]
-    assert f"row {row} (labelled '{labels[row]}', 0.0" in finding.found
-    assert f"; rather '{wine['target'][row]}', " in finding.found
+    assert f"row {row} (labelled '{labels[row]}', 0.0" in finding.description
+    assert f"; rather '{wine['target'][row]}', " in finding.description
 
 
 def test_overlapping_classes_contradict_no_label():
@@ -295,8 +302,8 @@ def test_rows_with_too_few_cells_are_told(cut, shown, tmp_path):
     lines[cut] = lines[cut].rsplit(",", 1)[0]
     table = tmp_path / "t.csv"
     table.write_text("\n".join(["length,count,kind", *lines[:6], "", *lines[6:]]))
-    found = f"- 1 row has fewer cells than there are columns, such as {shown}"
-    assert found in run("check", table).stdout
+    findings = f"- 1 row has fewer cells than there are columns, such as {shown}"
+    assert findings in run("check", table).stdout
     (finding,) = (each for each in answered("check", table)["findings"] if each["kind"] == "short rows")
     assert finding["rows"] == [cut]
 
@@ -308,5 +315,5 @@ def test_whole_rows_are_not_short(separator, tmp_path):
         separator.join([f"{i}.5", f"{i * i % 7}", "'a b'" if separator == "," else "a"]) for i in range(10)
     ]
     (tmp_path / "t.csv").write_text("\n".join(lines))
-    found = answered("check", tmp_path / "t.csv", "--sep", separator)
-    assert "short rows" not in {each["kind"] for each in found["findings"]}
+    findings = answered("check", tmp_path / "t.csv", "--sep", separator)
+    assert "short rows" not in {each["kind"] for each in findings["findings"]}

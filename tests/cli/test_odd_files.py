@@ -168,12 +168,12 @@ REFUSED = {
     "thousands": (
         with_cells("a", {row: f"{row + 1},234" for row in range(N)}),
         "{}: column 'a' holds numbers with a comma, such as '1,234' in row 0, which makes text of them: "
-        "take the comma out if it marks thousands, or say that it is a decimal one (--decimal ',').",
+        "take the comma out if it marks thousands, or say that it is a decimal comma (--decimal ',').",
     ),
     "few decimal commas": (
         with_cells("a", {row: f"{row % 3},5" for row in range(N)}),
         "{}: column 'a' holds numbers with a comma, such as '0,5' in row 0, which makes text of them: "
-        "take the comma out if it marks thousands, or say that it is a decimal one (--decimal ',').",
+        "take the comma out if it marks thousands, or say that it is a decimal comma (--decimal ',').",
     ),
     "infinity": (
         with_cells("b", {2: "inf"}),
@@ -289,8 +289,8 @@ TAKEN = {
         "--categorical",
         "c",
         n_categories={"c": 2},
-        note="levels of column 'c' that differ only by case, by spaces around them or in how a number is "
-        "written are levels of their own: ('01', '1'): write each level in one way.",
+        note="categories of column 'c' that differ only by case, by spaces around them or in how a number is "
+        "written are different categories: ('01', '1'): write each category in one way.",
     ),
     "codes in one class": taken(
         text(rows().assign(c=[3] * 10 + [4] * 30)), "--categorical", "c", n_categories={"c": 2}
@@ -300,8 +300,8 @@ TAKEN = {
         "--categorical",
         "a",
         n_categories={"a": 38},
-        note="column 'a' holds 38 different texts in 40 rows, so that most of a new table's will be "
-        "unknown: leave it out, or make a few levels of them (--drop a).",
+        note="column 'a' holds 38 different texts in 40 rows, so that most texts of a new table will be "
+        "unknown: leave it out, or make a few categories of them (--drop a).",
     ),
     "a slip that stands for nothing": taken(
         with_cells("a", {17: "1.2.3"}), "--na-values", "1.2.3", gaps={"a": 1}
@@ -310,7 +310,7 @@ TAKEN = {
         text(rows().assign(c=["1", "2", "3+", "4"] * (N // 4))),
         n_categories={"c": 4},
         note="column 'c' holds text in 10 of 40 rows, such as '3+', and numbers in others: all of them "
-        "count as levels.",
+        "count as categories.",
     ),
     "dates": taken(
         text(rows().assign(day=pd.date_range("2020-01-01", periods=N))),
@@ -321,7 +321,7 @@ TAKEN = {
     "per cent": taken(
         text(rows().assign(c="5%")),
         n_categories={"c": 1},
-        note="column 'c' holds '5%' in every row, which tells nothing: leave it out (--drop c).",
+        note="column 'c' holds '5%' in every row, which carries no information: leave it out (--drop c).",
     ),
     "a row of gaps": taken(
         text(rows().assign(a=rows()["a"].drop(4), b=rows()["b"].drop(4))), gaps={"a": 1, "b": 1}

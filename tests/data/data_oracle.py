@@ -43,16 +43,30 @@ def agree_by_chance(rows: list[tuple]) -> bool:
         return often or Fraction(3, 2) * f[1] * f[3] >= Fraction(max(f[2], 1), 5) ** 2
     if often and len(counts) <= 20 and not _tie_only_whole(list(counts)):
         return True
-    equal = 0
-    one, two = [0] * len(variables), 0
+    equal = total = 0
+    one, two, agreeing = [0] * len(variables), 0, [0] * len(variables)
     for a, b in itertools.combinations(rows, 2):
         differing = [v for v, columns in enumerate(variables) if any(a[j] != b[j] for j in columns)]
+        total += 1
         equal += len(differing) == 0
+        for v in set(range(len(variables))) - set(differing):
+            agreeing[v] += len(differing) > 0
         two += len(differing) == 2
         if len(differing) == 1:
             one[differing[0]] += 1
     expected = sum(N_j * N_k for N_j, N_k in itertools.combinations(one, 2))
-    return Fraction(expected, max(two, 1)) >= Fraction(equal, 5)
+    if Fraction(expected, max(two, 1)) >= Fraction(equal, 5):
+        return True
+    shares = [Fraction(pairs + equal, total) for pairs in agreeing]
+    mean, n_repeats = float(total * math.prod(shares)), len(rows) - len(counts)
+    terms = itertools.accumulate(
+        range(1, n_repeats), lambda term, k: term * mean / k, initial=math.exp(-mean)
+    )
+    by_numbers = 1.0 - math.fsum(terms)
+    coarsest = shares.index(max(shares))
+    n, q = equal + one[coarsest], float(shares[coarsest])
+    by_coarsest = math.fsum(math.comb(n, k) * q**k * (1.0 - q) ** (n - k) for k in range(equal, n + 1))
+    return min(by_numbers, by_coarsest) > 5e-4
 
 
 def _tie_only_whole(rows: list[tuple]) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def numbers_in(column: pd.Series[Any]) -> Floats:
-    """A column as floats, NaN where there is none."""
+    """Numbers (n_rows,) in a column, NaN where a cell is no number."""
     import pandas as pd
 
     if column.dtype.kind not in "biuf":
@@ -32,14 +32,15 @@ def numbers_in(column: pd.Series[Any]) -> Floats:
 
 
 class Content(NamedTuple):
-    """What the cells of a column are, where texts that can be read as numbers are numbers."""
+    """What the cells of a column are; texts that can be read as numbers are numbers."""
 
-    # "number"; "levels"; "slips", numbers but for a few cells; or "strange", dates, lists, complex
-    # or infinite numbers and the like
+    # "number"; "categories"; "slips", numbers except in a few cells; or "strange", such as dates, lists,
+    # complex or infinite numbers
     kind: str
     numbers: Floats  # (n_rows,) numbers, NaN where there is none
-    # (n_rows,) which cells are neither missing nor finite numbers; in a strange column, nor texts
-    wrong: Bools
+    wrong: (
+        Bools  # (n_rows,) cells that are neither missing nor finite numbers; in a strange column, nor texts
+    )
 
     @property
     def is_numeric(self) -> bool:
@@ -49,23 +50,23 @@ class Content(NamedTuple):
 
 def content_of(column: pd.Series[Any]) -> Content:
     """Decide what a column of a file holds, as estimators decide it."""
-    known = column.notna().to_numpy()
+    has_value = column.notna().to_numpy()
     if hasattr(column.dtype, "categories"):
-        return Content("levels", np.full(len(column), np.nan), known)
+        return Content("categories", np.full(len(column), np.nan), has_value)
     numbers = numbers_in(column)
-    wrong = ~np.isfinite(numbers) & known
+    wrong = ~np.isfinite(numbers) & has_value
     if column.dtype.kind in "mMc":
         return Content("strange", numbers, wrong)
-    if are_slips(int(wrong.sum()), int(known.sum())):
+    if are_slips(int(wrong.sum()), int(has_value.sum())):
         return Content("slips", numbers, wrong)
     if column.dtype.kind == "f" and wrong.any():
         return Content("strange", numbers, wrong)
     if column.dtype == object:
-        strange = known & np.array([not _is_taken(value) for value in column], dtype=np.bool_)
+        strange = has_value & np.array([not _is_taken(value) for value in column], dtype=np.bool_)
         if strange.any():
             return Content("strange", numbers, strange)
-    are_truths = column.dtype.kind == "b" or all(isinstance(value, bool) for value in column[known])
-    return Content("levels" if wrong.any() or are_truths else "number", numbers, wrong)
+    are_truths = column.dtype.kind == "b" or all(isinstance(value, bool) for value in column[has_value])
+    return Content("categories" if wrong.any() or are_truths else "number", numbers, wrong)
 
 
 def _is_taken(value: Any) -> bool:
@@ -84,31 +85,33 @@ def is_time(value: Any) -> bool:
 def neither_numbers_nor_text(
     columns: pd.DataFrame, contents: Mapping[str, Content], categorical: Collection[str]
 ) -> Iterator[Finding]:
-    """Columns that no fit takes: of times without a date, unless they are levels, of lists and the like."""
+    """Columns that no fit takes: times without a date, unless they are categories, lists and the like."""
     for name in columns.columns:
         if contents[name].kind != "strange" or not contents[name].wrong.any():
             continue
         held = columns[name][contents[name].wrong]
         first, row, shown = held.iloc[0], held.index[0], repr(str(held.iloc[0])[:40])
-        may_be_levels = held.dtype.kind == "f" or is_time(first)
-        if may_be_levels and (name in categorical or is_date(first)):
+        may_be_categories = held.dtype.kind == "f" or is_time(first)
+        if may_be_categories and (name in categorical or is_date(first)):
             continue
         if held.dtype.kind == "f":
-            found = f"column {name!r} holds infinite values in {counted(len(held), 'row')}, such as row {row}"
+            description = (
+                f"column {name!r} holds infinite values in {counted(len(held), 'row')}, such as row {row}"
+            )
             advice = "put numbers in their place, or leave the cells empty"
-            yield Finding("infinite values", found, advice, (name,), tuple(held.index[:MOST_LISTED]))
+            yield Finding("infinite values", description, advice, (name,), tuple(held.index[:MOST_LISTED]))
         elif is_time(first):
-            found = f"column {name!r} holds times, which are not taken, such as {shown} in row {row}"
+            description = f"column {name!r} holds times, which are not taken, such as {shown} in row {row}"
             advice = "leave it out, or write a number in its place, such as hours"
-            yield Finding("times", found, advice, (name,), (row,))
+            yield Finding("times", description, advice, (name,), (row,))
         else:
             what = "a complex number" if _is_complex(first) else "neither a number nor text"
-            found = f"column {name!r} holds {shown} in row {row}, which is {what}"
-            yield Finding("neither numbers nor text", found, "leave it out", (name,), (row,))
+            description = f"column {name!r} holds {shown} in row {row}, which is {what}"
+            yield Finding("neither numbers nor text", description, "leave it out", (name,), (row,))
 
 
 def mostly_empty(variables: pd.DataFrame) -> Iterator[Finding]:
-    """Columns of which more than half of the values are missing."""
+    """Columns in which more than half of the values are missing."""
     counts = variables.isna().sum()
     mostly = counts[2 * counts > len(variables)]
     if len(mostly):
@@ -127,7 +130,7 @@ def _leave_out(columns: Collection[Any]) -> str:
 
 
 def text_among_numbers(columns: pd.DataFrame, contents: Mapping[str, Content]) -> Iterator[Finding]:
-    """Columns that would be numeric but for the text of a few rows."""
+    """Columns of numbers that hold text in a few rows."""
     for name in columns.columns:
         if contents[name].kind != "slips":
             continue
@@ -146,24 +149,24 @@ def text_among_numbers(columns: pd.DataFrame, contents: Mapping[str, Content]) -
 
 
 def text_and_numbers(columns: pd.DataFrame, contents: Mapping[str, Content]) -> Iterator[Finding]:
-    """Columns of levels that hold text in some rows and numbers in others, too many to be slips."""
+    """Columns of categories that hold text in some rows and numbers in others, too many to be slips."""
     for name, column in columns.items():
         content = contents[name]
-        if content.kind != "levels" or not 0 < content.wrong.sum() < column.notna().sum():
+        if content.kind != "categories" or not 0 < content.wrong.sum() < column.notna().sum():
             continue
         held = column[content.wrong]
         yield Finding(
             "text and numbers",
             f"column {name!r} holds text in {len(held)} of {len(column)} rows, such as "
             f"{str(held.iloc[0])[:40]!r}, and numbers in others",
-            "all of them count as levels",
+            "all of them count as categories",
             (str(name),),
             tuple(held.index[:MOST_LISTED]),
         )
 
 
 def constants(variables: pd.DataFrame) -> Iterator[Finding]:
-    """Columns that hold one value in every row, or in every row that has a value."""
+    """Columns that hold one value in all rows that have a value."""
     values = {name: column.dropna().unique() for name, column in variables.items()}
     constant = {name: different[0] for name, different in values.items() if len(different) == 1}
     if not constant:
@@ -176,9 +179,9 @@ def constants(variables: pd.DataFrame) -> Iterator[Finding]:
     ]
     more = len(shown) - MOST_LISTED
     rest = f" and so {'do' if more > 1 else 'does'} {counted(more, 'more column')}" if more > 0 else ""
-    tells = "which tells nothing" if len(shown) == 1 else "which tell nothing"
-    found = f"{', '.join(shown[:MOST_LISTED])}{rest}, {tells}"
-    yield Finding("constant", found, _leave_out(constant), tuple(constant))
+    verb = "carries" if len(shown) == 1 else "carry"
+    description = f"{', '.join(shown[:MOST_LISTED])}{rest}, which {verb} no information"
+    yield Finding("constant", description, _leave_out(constant), tuple(constant))
 
 
 def _value(value: Any) -> str:

@@ -15,14 +15,14 @@ from corral.sentences.numbers import MOST_LISTED
 if TYPE_CHECKING:
     import pandas as pd
 
-# A label is contradicted if its probability is at most this, and at most this share of its class's share of
-# rows, while another label has at least so high a probability.
+# A label is contradicted if its probability is at most _MOST_OWN and at most _MOST_OF_PRIOR times the share
+# of its class among the rows, and if another label has at least the probability _LEAST_OTHER.
 _MOST_OWN, _MOST_OF_PRIOR, _LEAST_OTHER = 0.1, 0.3, 0.6
-# Classes that overlap have errors of all probabilities, few of them confident. Labels are suspected if
-# confident errors are at least this share of all errors.
+# Classes that overlap have errors of all probabilities, and few of them are confident. Labels are suspected
+# if confident errors are at least this share of all errors.
 _SHARE_OF_ERRORS = 0.25
 _FEWEST = 3
-# Only classes of which so many rows are recognized are known well enough.
+# Classes of which fewer rows are recognized are modelled too badly to contradict a label.
 _LEAST_RECALL = 0.5
 
 
@@ -41,9 +41,9 @@ def contradicted_labels(
     own = proba[np.arange(codes.size), codes]
     share = np.bincount(codes)[codes] / codes.size
     hits = proba.argmax(axis=1) == codes
-    is_known = (np.bincount(codes, weights=hits) >= _LEAST_RECALL * np.bincount(codes))[codes]
+    is_recognized = (np.bincount(codes, weights=hits) >= _LEAST_RECALL * np.bincount(codes))[codes]
     is_improbable = own <= np.minimum(_MOST_OWN, _MOST_OF_PRIOR * share)
-    rows = np.flatnonzero(is_known & is_improbable & (proba.max(axis=1) >= _LEAST_OTHER))
+    rows = np.flatnonzero(is_recognized & is_improbable & (proba.max(axis=1) >= _LEAST_OTHER))
     n_errors = int((~hits).sum())
     if rows.size < max(_FEWEST, _SHARE_OF_ERRORS * n_errors):
         return

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 
 def dated_columns(variables: pd.DataFrame, categorical: Collection[str]) -> dict[str, Dates]:
-    """The dates of columns that hold dates, as text or as such."""
-    columns = (name for name in variables.columns if name not in categorical)
-    candidates = (name for name in columns if _may_hold_dates(variables[name]))
-    parsed = {name: parse_dates(variables[name]) for name in candidates}
+    """Dates in the columns that hold dates, as text or as such."""
+    names = [
+        name for name in variables.columns if name not in categorical and _may_hold_dates(variables[name])
+    ]
+    parsed = {name: parse_dates(variables[name]) for name in names}
     return {name: dates for name, dates in parsed.items() if dates is not None}
 
 
@@ -28,24 +29,24 @@ def _may_hold_dates(column: pd.Series[Any]) -> bool:
     return cells.dtype.kind not in "biufcm"
 
 
-def found_dates(variables: pd.DataFrame, columns: Mapping[str, Dates]) -> Iterator[Finding]:
-    """Columns of dates; whether day and month may be confused, and texts that are no dates."""
+def date_findings(variables: pd.DataFrame, columns: Mapping[str, Dates]) -> Iterator[Finding]:
+    """Columns of dates, with a note if day and month may be confused or if some texts are no dates."""
     for name, dates in columns.items():
         column = variables[name]
         row = column.index[~(column.isna().to_numpy() | dates.unreadable)][0]
-        found = f"column {name!r} holds dates, such as '{str(column[row]).strip()}' in row {row}"
+        description = f"column {name!r} holds dates, such as '{str(column[row]).strip()}' in row {row}"
         if dates.form.ambiguous:
-            found += ", where either number may be the month"
+            description += ", where either number may be the month"
         wrong = column[dates.unreadable]
         if len(wrong):
-            found += (
+            description += (
                 f", but no date in {counted(len(wrong), 'row')}, such as {str(wrong.iloc[0])[:40]!r} in row "
                 f"{wrong.index[0]}"
             )
         made = variables_of_dates(varying_parts(dates.times))
         yield Finding(
             "dates",
-            found,
+            description,
             f"a fit makes {made} of it; leave it out if new rows have later dates",
             (name,),
             tuple(wrong.index[:MOST_LISTED]),

@@ -1,4 +1,4 @@
-"""Findings: what each says."""
+"""The class `Finding`, and the list of what is looked for."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# In fewer rows a column may well be in order, or all its values differ, by chance.
+# In fewer rows a column may be in order, or all its values may differ, by chance.
 ENOUGH_ROWS = 10
 
-
-# What is looked for, in the words of users; short rows are found in files of text only.
+# What is looked for, in the words of users; short rows exist in text files only.
 LOOKED_FOR = (
     "labels that are missing, spelled in two ways or contradicted by left-out probabilities",
     "small classes",
@@ -28,27 +27,27 @@ LOOKED_FOR = (
 
 @dataclass(frozen=True)
 class Finding:
-    """Something in a table that is likely to be a mistake.
+    """Something in a table that is likely to be wrong.
 
     Attributes
     ----------
-    kind : what it is, in one word or two.
-    found : what was found.
+    kind : one word or two, such as 'leakage'.
+    description : what is wrong, in words.
     advice : what to do.
-    columns : which ones it is about, if any.
-    rows : the first rows that it is about, if any, as the index of the table names them.
-    values : texts or numbers that seem to stand for nothing.
+    columns : names of the columns concerned, if any.
+    rows : names, in the index of the table, of the first rows concerned, if any.
+    values : texts or numbers that seem to stand for missing values.
     """
 
     kind: str
-    found: str
+    description: str
     advice: str
     columns: tuple[str, ...] = ()
     rows: tuple[Any, ...] = ()
     values: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.found}: {self.advice}."
+        return f"{self.description}: {self.advice}."
 
 
 def columns_in(findings: Sequence[Finding]) -> list[str]:

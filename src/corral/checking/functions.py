@@ -1,4 +1,4 @@
-"""Columns that are functions of another column, so that they repeat what it says."""
+"""Columns that are functions of another column, and so repeat its information."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corral.sentences.numbers import MOST_LISTED, counted
 if TYPE_CHECKING:
     import pandas as pd
 
-# Values of the other column stand in so many rows on average: in fewer, columns agree by chance.
+# Each value of the other column is in at least so many rows on average: with fewer, columns agree by chance.
 _ROWS_PER_VALUE = 3
 # The logarithm of the odds against agreement by chance.
 _LEAST_ODDS = 20.0

@@ -56,14 +56,14 @@ def _texts_as_ids(name: str, column: pd.Series[Any], n_values: int) -> Iterator[
         if is_called_id(name):
             yield _nearly_unique(name, n_values, "texts", len(column))
     elif numbers_as_written(column) is None:
-        found = f"column {name!r} has a different text in every row, as names of rows do"
-        yield Finding("identifier", found, "say that it names rows, or leave it out", (name,))
+        description = f"column {name!r} has a different text in every row, as names of rows do"
+        yield Finding("identifier", description, "say that it names rows, or leave it out", (name,))
 
 
 def _nearly_unique(name: str, n_values: int, what: str, n_rows: int) -> Finding:
-    found = f"column {name!r} has {n_values} different {what} in {n_rows} rows, as ids have"
+    description = f"column {name!r} has {n_values} different {what} in {n_rows} rows, as ids have"
     advice = "if rows of one id belong together, name it as the group, otherwise leave it out"
-    return Finding("nearly unique ids", found, advice, (name,))
+    return Finding("nearly unique ids", description, advice, (name,))
 
 
 def _numbers_as_ids(name: str, x: Floats, n_values: int) -> Iterator[Finding]:
@@ -78,5 +78,5 @@ def _numbers_as_ids(name: str, x: Floats, n_values: int) -> Iterator[Finding]:
     in_order = x.size >= ENOUGH_ROWS and bool((steps > 0.0).all() or (steps < 0.0).all())
     is_dense = x.size >= _ROWS_TO_NUMBER and bool(np.ptp(x) < _RANGE_PER_ROW * x.size)
     if in_order or is_dense or is_called_id(name):
-        found = f"column {name!r} has a different whole number in every row" + ", in order" * in_order
-        yield Finding("identifier", found, "if it names rows, say so, or leave it out", (name,))
+        description = f"column {name!r} has a different whole number in every row" + ", in order" * in_order
+        yield Finding("identifier", description, "if it names rows, say so, or leave it out", (name,))

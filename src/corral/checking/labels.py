@@ -1,4 +1,4 @@
-"""Mistakes in labels: missing ones, those that look alike, and classes of few rows."""
+"""Findings about labels: missing labels, similar labels, and classes of few rows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from corral.checking.findings import Finding
 from corral.estimators.encoding import are_missing
 from corral.sentences.numbers import MOST_LISTED, counted, listed
 
-ALIKE = "differ only by case, by spaces around them or in how a number is written"
+SIMILAR = "differ only by case, by spaces around them or in how a number is written"
 
-# Fewer rows of a class say little of it, and less of how well it is recognised.
+# With fewer rows the interval of a recall is as wide as from 0.2 to 0.8.
 _FEW_ROWS = 10
 
 
-def of_labels(y: NDArray[Any]) -> Iterator[Finding]:
-    """Labels that are missing or look alike, and classes of few rows."""
+def label_findings(y: NDArray[Any]) -> Iterator[Finding]:
+    """Labels that are missing or similar, and classes of few rows."""
     missing = are_missing(y)
     if missing.any():
         yield Finding(
@@ -30,15 +30,15 @@ def of_labels(y: NDArray[Any]) -> Iterator[Finding]:
             rows=tuple(np.flatnonzero(missing)[:MOST_LISTED].tolist()),
         )
     classes, counts = np.unique(y[~missing].astype(str), return_counts=True)
-    shown = alike(classes.tolist())
+    shown = similar(classes.tolist())
     if shown:
-        found = f"labels that {ALIKE} are classes of their own: {shown}"
-        yield Finding("labels alike", found, "write each class in one way")
+        description = f"labels that {SIMILAR} are different classes: {shown}"
+        yield Finding("similar labels", description, "write each class in one way")
     yield from small_classes(dict(zip(classes.tolist(), counts.tolist(), strict=True)))
 
 
 def small_classes(counts: dict[str, int]) -> Iterator[Finding]:
-    """Classes of which there are too few rows to say much."""
+    """Classes with too few rows to measure how well they are recognized."""
     small = {label: n for label, n in counts.items() if n < _FEW_ROWS}
     if not small:
         return
@@ -53,8 +53,8 @@ def small_classes(counts: dict[str, int]) -> Iterator[Finding]:
     )
 
 
-def alike(labels: Sequence[str]) -> str:
-    """Groups of labels that differ only in what `ALIKE` says, in words; nothing if there are none."""
+def similar(labels: Sequence[str]) -> str:
+    """Groups of labels that differ only as `SIMILAR` says, as text; empty if there are none."""
     groups: dict[Hashable, list[str]] = {}
     for label in labels:
         groups.setdefault(_essence(label), []).append(label)
@@ -63,7 +63,7 @@ def alike(labels: Sequence[str]) -> str:
 
 
 def _essence(label: str) -> Hashable:
-    """What labels have in common that look alike."""
+    """A value that similar labels share."""
     text = " ".join(label.split()).casefold()
     try:
         value = float(text)

@@ -1,4 +1,4 @@
-"""Leakage: columns that give the label away, or name what rows belong to."""
+"""Leakage: columns that give the label away, or that name groups of one class each."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from corral.sentences.numbers import listed
 if TYPE_CHECKING:
     import pandas as pd
 
-
-# A column gives the label away if it leaves so small a share of the errors of the most frequent class.
+# A column gives the label away if it leaves at most this share of the errors that the most frequent class
+# makes.
 _ERRORS_LEFT = 0.03
 _ROWS_TRIED = 5000
 
-# So does a column that leaves such a share, where one such column is as good as all variables together, if it
-# has one value in nearly all rows of a class and hardly any others, or if the variables leave most errors
-# without such columns. Honest variables, such as the petals of irises, do neither.
+# Columns that leave at most _ERRORS_OF_SUSPECT are suspects if one of them is as good as all variables
+# together. A suspect gives the label away if one value is in nearly all rows of a class and in hardly any
+# other row, or if the variables leave most errors without the suspects. Honest variables, such as the petals
+# of irises, do neither.
 _ERRORS_OF_SUSPECT = 0.15
-_OF_CLASS, _OF_OTHERS = 0.9, 0.05
+_SHARE_IN_CLASS, _SHARE_IN_OTHERS = 0.9, 0.05
 _ERRORS_OF_REST = 0.5
 
-# Values that stand in so many rows on average, and so many of which each class has, may name patients.
+# Values may name patients if they are in so many rows on average, and if each class has so many of them.
 _ROWS_OF_PATIENT = 2
 _PATIENTS_OF_CLASS = 3
 
@@ -64,7 +65,7 @@ def judge_columns(
     coded : columns of numbers, and of codes of texts, NaN where values are missing.
     numeric : names of the columns of numbers.
     labels : (n_rows,) numbers of the classes.
-    rows : positions of rows of which none is a duplicate: any column finds their twins.
+    rows : positions of rows without duplicates: any column would predict a row by its duplicate.
     groups : (n_rows,) numbers of groups, or None.
     """
     rows = rows[random_rows(rows.size, _ROWS_TRIED, np.random.default_rng(0))]
@@ -86,26 +87,26 @@ def leakage(coded: pd.DataFrame, numeric: Collection[str], alone: SingleColumns)
     for name, accuracy in alone.accuracy.items():
         if alone.errors_left(accuracy) > _ERRORS_LEFT:
             continue
-        found = (
+        description = (
             f"column {name!r} alone gives {accuracy:.1%} of the rows their label{held_out}, where the most "
             f"frequent class gives {alone.baseline:.1%}"
         )
         x = coded[name].to_numpy()[alone.rows]
         is_threshold = name in numeric and not is_called_id(name) and _in_order(x, alone.codes)
         if is_threshold or not _may_name_groups(x, alone.codes):
-            yield Finding("leakage", found, _ADVICE, (name,))
+            yield Finding("leakage", description, _ADVICE, (name,))
             continue
-        found += ", and each of its values stands in several rows of one class"
+        description += ", and each of its values stands in several rows of one class"
         advice = "if it names patients or the like, name it as the group, otherwise leave it out"
-        yield Finding("names groups", found, advice, (name,))
+        yield Finding("names groups", description, advice, (name,))
 
 
 def leaking_missing_values(
     coded: pd.DataFrame, alone: SingleColumns, classes: Sequence[str]
 ) -> Iterator[Finding]:
-    """Columns that have a value in nearly all rows of a class and hardly any others, or the reverse.
+    """Columns that have a value in nearly all rows of a class and in hardly any other row, or the reverse.
 
-    `classes` are the labels of the rows that `alone` was measured by, in the order of their numbers.
+    `classes` are the labels of the rows of `alone`, in the order of their numbers.
     """
     own = alone.codes == np.arange(len(classes))[:, np.newaxis]
     n_own = own.sum(axis=1)
@@ -120,8 +121,8 @@ def leaking_missing_values(
             yield Finding(
                 "leakage",
                 f"column {name!r} has a value in {present[own[a]].mean():.1%} of the rows of the class "
-                f"{classes[a]!r} and in {present[~own[a]].mean():.1%} of all others, so that its gaps alone "
-                "give this class away",
+                f"{classes[a]!r} and in {present[~own[a]].mean():.1%} of all others, so that missing values "
+                "alone give this class away",
                 _ADVICE,
                 (name,),
             )
@@ -130,7 +131,7 @@ def leaking_missing_values(
 def relative_leakage(
     coded: pd.DataFrame, alone: SingleColumns, probabilities: Floats, codes: Integers, rows: Integers
 ) -> Iterator[Finding]:
-    """Columns that are alone as good as all variables of the table together, and suspicious.
+    """Suspicious columns that are alone as good as all variables of the table together.
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ def relative_leakage(
     rest = _accuracy_without(coded.iloc[rows], codes, suspects)
     is_all = rest is not None and alone.errors_left(rest) >= _ERRORS_OF_REST
     for name, accuracy in suspects.items():
-        if is_all or _marks_a_class(coded[name].to_numpy()[rows], codes):
+        if is_all or _value_names_class(coded[name].to_numpy()[rows], codes):
             without = "" if rest is None else f", and without {listed(list(suspects))} {rest:.1%}"
             yield Finding(
                 "leakage",
@@ -164,24 +165,24 @@ def relative_leakage(
 
 
 def _accuracy_without(coded: pd.DataFrame, codes: Integers, suspects: Mapping[str, float]) -> float | None:
-    """Accuracy of a quick model without the suspects; None if there is none of them, or nothing else."""
+    """Accuracy of a quick model without the suspects; None if there is no suspect or no other column."""
     others = coded.drop(columns=list(suspects))
     if not suspects or not others.shape[1]:
         return None
     return float((left_out_probabilities(ranked_columns(others), codes).argmax(axis=1) == codes).mean())
 
 
-def _marks_a_class(x: Floats, codes: Integers) -> bool:
-    """Whether nearly all rows of a class, and hardly any others, have one value or none at all."""
+def _value_names_class(x: Floats, codes: Integers) -> bool:
+    """Whether one value, or a missing value, is in nearly all rows of a class and in hardly any other row."""
     values, value = np.unique(x, return_inverse=True)
     if values.size < ENOUGH_ROWS:
         return False
     counts = np.zeros((values.size, codes.max() + 1))
     np.add.at(counts, (value, codes), 1.0)
     totals = counts.sum(axis=0)
-    of_class = counts / np.maximum(totals, 1.0)
-    of_others = (counts.sum(axis=1, keepdims=True) - counts) / np.maximum(totals.sum() - totals, 1.0)
-    return bool(((of_class >= _OF_CLASS) & (of_others <= _OF_OTHERS)).any())
+    in_class = counts / np.maximum(totals, 1.0)
+    in_others = (counts.sum(axis=1, keepdims=True) - counts) / np.maximum(totals.sum() - totals, 1.0)
+    return bool(((in_class >= _SHARE_IN_CLASS) & (in_others <= _SHARE_IN_OTHERS)).any())
 
 
 def _in_order(x: Floats, codes: Integers) -> bool:
@@ -192,45 +193,46 @@ def _in_order(x: Floats, codes: Integers) -> bool:
 
 
 def _may_name_groups(x: Floats, codes: Integers) -> bool:
-    """Whether values may name what rows belong to: whole numbers or texts, each in several rows of one class.
+    """Whether values may name groups: whole numbers or texts, each in several rows of one class.
 
-    As many values as classes, or hardly more, are rather the classes in other words.
+    If there are hardly more values than classes, they are rather names of the classes.
     """
-    there = np.isfinite(x)
-    if (x[there] != np.round(x[there])).any():
+    present = np.isfinite(x)
+    if (x[present] != np.round(x[present])).any():
         return False
-    pairs = np.unique(np.column_stack([x[there], codes[there]]), axis=0)
-    values = np.unique(pairs[:, 0])
-    of_class = np.bincount(pairs[:, 1].astype(np.int64), minlength=int(codes.max()) + 1)
+    pairs = np.unique(np.column_stack([x[present], codes[present]]), axis=0)
+    n_values = np.unique(pairs[:, 0]).size
+    values_by_class = np.bincount(pairs[:, 1].astype(np.int64), minlength=int(codes.max()) + 1)
     return bool(
-        len(pairs) == values.size
-        and there.sum() >= _ROWS_OF_PATIENT * values.size
-        and of_class.min() >= _PATIENTS_OF_CLASS
+        len(pairs) == n_values
+        and present.sum() >= _ROWS_OF_PATIENT * n_values
+        and values_by_class.min() >= _PATIENTS_OF_CLASS
     )
 
 
 def _accuracy_of_one(x: Floats, codes: Integers, group_ids: Integers, *, ordered: bool) -> float:
-    """Share of rows whose class is that of most others with their value or, without any, with the nearest.
+    """Accuracy of predicting each row by the most frequent class of other rows with its value.
 
-    Others are rows of other `group_ids`, numbers of what is left out together. Only numbers are `ordered`, so
-    that a value has nearest ones. A missing value is a value, but has none.
+    Other rows are rows of other groups; `group_ids` (n_rows,) are numbers of the groups. If no other row has
+    the value and values are `ordered`, as numbers are, the rows with the nearest value are used. Missing
+    values equal each other, and none is nearest to them.
     """
     order = np.lexsort((group_ids, x))  # missing values come last
     x, codes, group_ids = x[order], codes[order], group_ids[order]
     value = np.unique(x, return_inverse=True)[1]
-    votes = np.zeros((value[-1] + 1, codes.max() + 1))
-    np.add.at(votes, (value, codes), 1.0)
-    pairs, pair = np.unique(group_ids * len(votes) + value, return_inverse=True)
-    of_unit = np.zeros((pairs.size, votes.shape[1]))
-    np.add.at(of_unit, (pair, codes), 1.0)
-    others = votes[value] - of_unit[pair]  # a row has no vote on itself
+    counts = np.zeros((value[-1] + 1, codes.max() + 1))
+    np.add.at(counts, (value, codes), 1.0)
+    pairs, pair = np.unique(group_ids * len(counts) + value, return_inverse=True)
+    counts_in_group = np.zeros((pairs.size, counts.shape[1]))
+    np.add.at(counts_in_group, (pair, codes), 1.0)
+    others = counts[value] - counts_in_group[pair]
     if ordered:
         nearest = _nearest_of_others(x, group_ids)
         alone = np.flatnonzero(~others[: nearest.size].any(axis=1) & (nearest >= 0))
-        sought = group_ids[alone] * len(votes) + value[nearest[alone]]
-        at = np.minimum(np.searchsorted(pairs, sought), pairs.size - 1)
-        own = np.where((pairs[at] == sought)[:, np.newaxis], of_unit[at], 0.0)
-        others[alone] = votes[value[nearest[alone]]] - own
+        own_pairs = group_ids[alone] * len(counts) + value[nearest[alone]]
+        positions = np.minimum(np.searchsorted(pairs, own_pairs), pairs.size - 1)
+        own = np.where((pairs[positions] == own_pairs)[:, np.newaxis], counts_in_group[positions], 0.0)
+        others[alone] = counts[value[nearest[alone]]] - own
     rows = np.arange(codes.size)
     right = others[rows, codes]
     others[rows, codes] = -1.0
@@ -238,14 +240,14 @@ def _accuracy_of_one(x: Floats, codes: Integers, group_ids: Integers, *, ordered
 
 
 def _nearest_of_others(x: Floats, group_ids: Integers) -> Integers:
-    """Position of the row of another unit whose value is nearest, -1 if there is none.
+    """Positions (n_values,) of the rows of other groups whose values are nearest, -1 if there are none.
 
-    The rows are in order of their values; those without a value, the last ones, are left out.
+    The rows are in order of their values; the last ones, whose values are missing, are left out.
     """
     x = x[~np.isnan(x)]
     group_ids = group_ids[: x.size]
-    begins = np.flatnonzero(np.append(True, group_ids[1:] != group_ids[:-1]))[: x.size]  # of runs of one unit
-    run = np.searchsorted(begins, np.arange(x.size), side="right") - 1
+    is_first = np.append(True, group_ids[1:] != group_ids[:-1])[: x.size]  # of consecutive rows of one group
+    begins, run = np.flatnonzero(is_first), np.cumsum(is_first) - 1
     below, above = begins[run] - 1, np.append(begins[1:], x.size)[run]
     padded = np.concatenate([[-np.inf], x, [np.inf]])
     down, up = x - padded[below + 1], padded[above + 1] - x

@@ -38,8 +38,10 @@ def class_order(codes: Integers) -> Iterator[Finding]:
     n_changes = int((codes[1:] != codes[:-1]).sum())
     expected = (codes.size - 1) * (1.0 - ((counts / codes.size) ** 2).sum())
     if n_changes == np.count_nonzero(counts) - 1:
-        found = "the rows are in order of their labels, so that the first rows of the file have one class"
-        yield Finding("class order", found, "shuffle the rows before a part of the file is used")
+        description = (
+            "the rows are in order of their labels, so that the first rows of the file have one class"
+        )
+        yield Finding("class order", description, "shuffle the rows before a part of the file is used")
     elif n_changes <= _FEW_CHANGES * expected:
         yield Finding(
             "class order",
@@ -68,23 +70,22 @@ def _share_of_steps(x: Floats) -> float:
 
 
 def time_order(
-    names: list[str], X: Floats | None, codes: Integers, rows: Integers, times: Mapping[str, Floats]
+    X: Floats | None, codes: Integers, rows: Integers, times: Mapping[str, Floats]
 ) -> Iterator[Finding]:
     """Rows in order of time, and how much worse later rows are predicted than rows held out at random.
 
     Parameters
     ----------
-    names : columns by which the rows are sorted; the first is told.
     X : (n, n_variables) ranks of the rows that have a label, None if no model can be made.
     codes : (n,) numbers of their classes.
     rows : (n,) their positions in the table, in order.
-    times : the columns, of all rows.
+    times : columns by which all rows are sorted; the finding names the first.
     """
-    if not names:
+    if not times:
         return
-    name = names[0]
+    name = next(iter(times))
     latest_first = _share_of_steps(-times[name]) > _share_of_steps(times[name])
-    found = f"the rows are in order of {name!r}" + ", the latest first" * latest_first
+    description = f"the rows are in order of {name!r}" + ", the latest first" * latest_first
     place = "first" if latest_first else "last"
     if X is not None:
         held_out = np.argsort(np.nan_to_num(times[name][rows]), kind="stable")[-int(_LAST * codes.size) :]
@@ -92,9 +93,9 @@ def time_order(
         by_time = predicted_hits(X, codes, is_last)[is_last].mean()
         at_random = np.random.default_rng(0).permutation(is_last)
         by_chance = predicted_hits(X, codes, at_random)[at_random].mean()
-        found += (
+        description += (
             f"; a quick model gives {by_chance:.1%} of rows held out at random their label, and "
             f"{by_time:.1%} of the {place} {_LAST:.0%} of the rows if it is learnt from earlier times"
         )
     advice = f"if new rows will be later ones, keep the {place} rows apart and judge the model by them"
-    yield Finding("time order", found, advice, (name,))
+    yield Finding("time order", description, advice, (name,))

@@ -1,4 +1,4 @@
-"""A quick model of the labels: it measures what a fault does to predictions, and is never kept.
+"""A quick model of the labels, which measures what a fault does to predictions.
 
 It is a forest of extremely randomized trees on the ranks of the values, so that neither units nor long tails
 matter. It takes about a second for 10,000 rows of 50 columns.
@@ -44,21 +44,21 @@ def modelled_rows(rows: Integers, n_columns: int, part: int = 1) -> Integers:
 
 
 def left_out_probabilities(X: Floats, codes: Integers) -> Floats:
-    """Probabilities (n_rows, n_classes) of the classes by trees that have not seen the row."""
+    """Probabilities (n_rows, n_classes) of the classes by trees that were trained without the row."""
     forest = _forest(_TREES, bootstrap=True, oob_score=True).fit(X, codes)
     probabilities: Floats = np.nan_to_num(forest.oob_decision_function_)
     return probabilities
 
 
 def held_out_hits(X: Floats, codes: Integers, group_ids: Integers) -> Bools:
-    """Which rows get their label by a model of other units; each fold has its share of every class."""
-    _, first, unit = np.unique(group_ids, return_index=True, return_inverse=True)
+    """Which rows get their label by a model of other groups; each fold has its share of every class."""
+    _, first, group = np.unique(group_ids, return_index=True, return_inverse=True)
     folds = np.empty(first.size, dtype=np.int64)
     order = np.lexsort((np.random.default_rng(0).random(first.size), codes[first]))
     folds[order] = np.arange(first.size) % _FOLDS
     hits = np.zeros(codes.size, dtype=np.bool_)
     for fold in range(_FOLDS):
-        hits |= predicted_hits(X, codes, folds[unit] == fold)
+        hits |= predicted_hits(X, codes, folds[group] == fold)
     return hits
 
 

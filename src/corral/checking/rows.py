@@ -1,4 +1,4 @@
-"""Mistakes in rows: copies, near duplicates, ids that repeat, and groups."""
+"""Findings about rows: duplicates, near duplicates, ids that repeat, and groups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from corral.array_types import Integers
 from corral.checking.findings import Finding
-from corral.data.near_duplicates import NearDuplicates
+from corral.data.near_duplicates import NearDuplicates, equal_neighbors
 from corral.estimators.warned import are_many, near_duplicates_words
 from corral.sentences.numbers import counted, listed, number_text
 
@@ -19,38 +19,31 @@ if TYPE_CHECKING:
 
 
 def duplicates(numbers: Integers, labels: Integers, index: pd.Index[Any]) -> Iterator[Finding]:
-    """Rows that share a number with another one, and those of them whose labels differ."""
-    pairs = _neighbors(numbers)
+    """Duplicates, which share their `numbers` (n_rows,), and duplicates whose labels differ."""
+    pairs = equal_neighbors(numbers)
     first, second = index[pairs[0]]
     n = len(pairs)
     yield Finding(
-        "copies",
-        f"{n} of {len(numbers)} rows {'is a copy' if n == 1 else 'are copies'} of another one, such as rows "
-        f"{first} and {second}",
+        "duplicates",
+        f"{n} of {len(numbers)} rows {'is a duplicate' if n == 1 else 'are duplicates'} of another one, such "
+        f"as rows {first} and {second}",
         "if they are one measurement, keep one of them",
         rows=(first, second),
     )
-    torn = pairs[labels[pairs[:, 0]] != labels[pairs[:, 1]]]
-    if len(torn):
-        first, second = index[torn[0]]
+    ambiguous = pairs[labels[pairs[:, 0]] != labels[pairs[:, 1]]]
+    if len(ambiguous):
+        first, second = index[ambiguous[0]]
         yield Finding(
-            "copies of two classes",
-            f"{counted(len(torn), 'pair')} of equal rows have different labels, such as rows {first} and "
-            f"{second}",
+            "duplicates of two classes",
+            f"{counted(len(ambiguous), 'pair')} of equal rows have different labels, such as rows {first} "
+            f"and {second}",
             "look which label is right",
             rows=(first, second),
         )
 
 
-def _neighbors(numbers: Integers) -> Integers:
-    """Positions (n_pairs, 2) of rows that share a number, each with the next one that has it."""
-    order = np.argsort(numbers, kind="stable")
-    again = np.flatnonzero(np.diff(numbers[order]) == 0)
-    return np.column_stack([order[again], order[again + 1]])
-
-
-def of_near_duplicates(duplicates: NearDuplicates, variables: pd.DataFrame) -> Finding:
-    """Say how many rows are near duplicates, and what follows where they are many."""
+def near_duplicates_finding(duplicates: NearDuplicates, variables: pd.DataFrame) -> Finding:
+    """How many rows are near duplicates, and what follows if they are many."""
     first, second = (variables.index[i] for i in duplicates.pairs[0])
     n = len(variables)
     words = near_duplicates_words(duplicates, n, [str(name) for name in variables.columns])
@@ -69,15 +62,15 @@ def group_numbers(groups: pd.Series[Any]) -> Integers:
 
 
 def repeated_ids(table: pd.DataFrame, ids: Sequence[str]) -> Iterator[Finding]:
-    """Columns that name rows, but some of them twice."""
+    """Columns of ids that name several rows by the same id."""
     for name in ids:
-        known = table[name].dropna()
-        again = known[known.duplicated()]
+        values = table[name].dropna()
+        again = values[values.duplicated()]
         if len(again):
             yield Finding(
                 "repeated ids",
-                f"column {name!r} names {known.nunique()} different things in {len(known)} rows, one of them "
-                f"again in row {again.index[0]}",
+                f"column {name!r} names {values.nunique()} different things in {len(values)} rows, one of "
+                f"them again in row {again.index[0]}",
                 "name it as the group, or rows of one are held out and learnt from, which makes scores too "
                 "good",
                 (name,),
@@ -85,8 +78,8 @@ def repeated_ids(table: pd.DataFrame, ids: Sequence[str]) -> Iterator[Finding]:
             )
 
 
-def of_groups(groups: pd.Series[Any], y: NDArray[Any] | None) -> Iterator[Finding]:
-    """How many groups there are, and classes that have one alone."""
+def group_findings(groups: pd.Series[Any], y: NDArray[Any] | None) -> Iterator[Finding]:
+    """How many groups there are, and which classes have only one."""
     name, counts = str(groups.name), groups.value_counts()
     if len(counts) == len(groups):
         yield Finding("groups", f"column {name!r} names another group in every row", "name no group", (name,))
@@ -103,7 +96,7 @@ def of_groups(groups: pd.Series[Any], y: NDArray[Any] | None) -> Iterator[Findin
 
 
 def classes_of_one_group(name: str, groups: NDArray[Any], y: NDArray[Any]) -> Iterator[Finding]:
-    """Classes that a fit by groups refuses, since their only group cannot be held out."""
+    """Classes that a fit with groups refuses: their only group cannot be held out."""
     import pandas as pd
 
     n_groups = pd.Series(groups).groupby(y.astype(str)).nunique()

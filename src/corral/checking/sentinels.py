@@ -15,11 +15,11 @@ from corral.sentences.numbers import MOST_LISTED, counted, exact_text, listed, n
 if TYPE_CHECKING:
     import pandas as pd
 
-# What stands for a missing number in files of programs that have no other word for it.
+# Numbers that programs write for a missing number.
 _SENTINEL = re.compile(r"-1|-9|-?9{2,}")
 
 # Zeros are suspicious if all other values are positive, at least this share of their median, and farther from
-# zero than their quartiles from each other: amounts and counts that may be zero come near to it.
+# zero than their quartiles are from each other. Amounts and counts that may be zero have values near zero.
 _SHARE_OF_MEDIAN = 0.25
 _MOST_ZEROS = 0.5
 
@@ -52,14 +52,14 @@ def _is_sentinel(value: float, n: int, rest: Floats) -> bool:
     if others.size < 3:
         return False
     spread = float(np.subtract(*np.quantile(rest, [0.75, 0.25])))
-    gap = float(np.abs(others - value).min())
-    if value in (-1.0, -9.0):  # the only negative number, of a column that seems to have none
-        return bool(others.size >= ENOUGH_ROWS and gap > max(0.25 * spread, abs(value)))
-    return gap > max(spread, 0.25 * abs(value))
+    distance = float(np.abs(others - value).min())
+    if value in (-1.0, -9.0):  # the only negative number in the column
+        return bool(others.size >= ENOUGH_ROWS and distance > max(0.25 * spread, abs(value)))
+    return distance > max(spread, 0.25 * abs(value))
 
 
 def zeros_for_missing(variables: pd.DataFrame, numeric: Mapping[str, Floats]) -> Iterator[Finding]:
-    """Columns of positive numbers far from zero, but for zeros in a few rows."""
+    """Columns of positive numbers far from zero that hold zeros in a few rows."""
     suspicious = {name: x for name, x in numeric.items() if _are_zeros_missing(x)}
     if not suspicious:
         return

@@ -1,4 +1,4 @@
-"""A look at a whole table."""
+"""Checks of a whole table."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from corral.checking.columns import (
     text_and_numbers,
 )
 from corral.checking.contradictions import contradicted_labels
-from corral.checking.dates import dated_columns, found_dates
+from corral.checking.dates import date_findings, dated_columns
 from corral.checking.findings import Finding, columns_in
 from corral.checking.functions import functions
 from corral.checking.groups import likely_groups
 from corral.checking.ids import identifiers
-from corral.checking.labels import of_labels
+from corral.checking.labels import label_findings
 from corral.checking.leakage import (
     SingleColumns,
     judge_columns,
@@ -40,9 +40,9 @@ from corral.checking.quick_model import left_out_probabilities, modelled_rows, r
 from corral.checking.rows import (
     classes_of_one_group,
     duplicates,
+    group_findings,
     group_numbers,
-    of_groups,
-    of_near_duplicates,
+    near_duplicates_finding,
     repeated_ids,
 )
 from corral.checking.sentinels import sentinels, zeros_for_missing
@@ -59,7 +59,7 @@ from corral.sentences.tables import group_is_target, target_left_out
 if TYPE_CHECKING:
     import pandas as pd
 
-# A model is made only of classes that have so many rows on average.
+# A quick model needs classes with so many rows on average.
 _ROWS_OF_CLASS = 4
 
 
@@ -71,32 +71,32 @@ def check_table(
     group: str | None = None,
     categorical: Sequence[str] = (),
 ) -> list[Finding]:
-    """Look for mistakes in a table before a classifier is fitted to it, as `corral check` does.
+    """Look for errors in a table before a classifier is fitted to it, as `corral check` does.
 
-    These are labels that are missing, spelled in two ways or contradicted by left-out probabilities; small
+    It looks for labels that are missing, spelled in two ways or contradicted by left-out probabilities; small
     classes; ids and likely groups; dates; leakage; columns that are constant, mostly empty or functions of
     another; text among numbers, and categories spelled in two ways; numbers that stand for missing values;
-    mixed units; duplicates and near duplicates; rows in order of class or time. That nothing is found does
-    not mean that nothing is wrong.
+    mixed units; duplicates and near duplicates; rows in order of class or time. A table without findings may
+    still have errors.
 
     Parameters
     ----------
     frame : DataFrame
-        Columns of numbers or text; missing values are NaN or None. Frames of other libraries than pandas are
-        turned into its.
+        Columns of numbers or text; missing values are NaN or None. Frames of other libraries are converted to
+        pandas.
     target : str, default=None
         Column with the classes of the rows, if there is one; a class may be missing.
     ids : sequence of str, default=()
         Columns that name rows.
     group : str, default=None
-        Column that names what rows belong to, such as a patient with several measurements.
+        Column that names groups of rows, such as patients with several measurements.
     categorical : sequence of str, default=()
-        Columns whose values are categories, whatever they look like.
+        Columns whose values are categories even if they look like numbers.
 
     Returns
     -------
     findings : list of Finding
-        In the order in which they should be mended. `print` shows one as a sentence.
+        In the order in which to deal with them. `print` shows one as a sentence.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def check_table(
     >>> frame = pd.DataFrame({"height": heights, "weight": weights, "site": 3})
     >>> for finding in check_table(frame):
     ...     print(finding)
-    column 'site' holds 3 in every row, which tells nothing: leave it out.
+    column 'site' holds 3 in every row, which carries no information: leave it out.
     column 'height' holds -999 in 2 rows and nothing else below 1.6: say that -999 stands for a missing value.
     """
     return table_findings(frame, target, ids=ids, group=group, categorical=categorical, thorough=True)
@@ -125,33 +125,33 @@ def table_findings(
     """Findings as `check_table` returns them; only `thorough` ones need a quick model or compare columns."""
     table, y = _table_and_labels(frame, target, ids, group, categorical)
     variables = table[[name for name in table.columns if name not in {*ids, group}]]
-    seen = _Columns.read(variables, categorical)
-    findings = [] if y is None else [*of_labels(y)]
-    findings += seen.findings(categorical)
+    columns = _TableColumns.read(variables, categorical)
+    findings = [] if y is None else [*label_findings(y)]
+    findings += columns.findings(categorical)
     labels = np.unique(np.zeros(len(table)) if y is None else y.astype(str), return_inverse=True)[1]
-    findings += mixed_units(seen.variables, seen.numeric, labels)
+    findings += mixed_units(columns.variables, columns.numeric, labels)
     groups = None if group is None else group_numbers(table[group])
-    compared = _Rows.compare(seen, labels, None if y is None else ~are_missing(y), groups)
+    rows = _TableRows.compare(columns, labels, None if y is None else ~are_missing(y), groups)
     alone = None
     if y is not None:
-        alone = judge_columns(compared.considered, seen.numbers, labels, compared.distinct, groups)
+        alone = judge_columns(rows.considered, columns.numbers, labels, rows.distinct, groups)
     leaks: list[Finding] = []
     if y is not None and alone is not None:
-        leaks += leakage(compared.considered, seen.numbers, alone)
-        others = compared.considered.drop(columns=columns_in(leaks))
+        leaks += leakage(rows.considered, columns.numbers, alone)
+        others = rows.considered.drop(columns=columns_in(leaks))
         leaks += leaking_missing_values(others, alone, np.unique(y[alone.rows].astype(str)).tolist())
     findings += leaks
     if thorough:
-        findings += _thorough_findings(seen, compared, y, leaks, alone, group is not None)
-    findings += compared.findings(seen.variables)
+        findings += _thorough_findings(columns, rows, y, leaks, alone, group is not None)
+    findings += rows.findings(columns.variables)
     findings += repeated_ids(table, [name for name in ids if name != group])
-    return findings if group is None else [*findings, *of_groups(table[group], y)]
+    return findings if group is None else [*findings, *group_findings(table[group], y)]
 
 
 def _table_and_labels(
     frame: Any, target: str | None, ids: Sequence[str], group: str | None, categorical: Sequence[str]
 ) -> tuple[pd.DataFrame, NDArray[Any] | None]:
-    """The table without its labels, and these; columns that are not there or cannot be are refused."""
+    """The table without its labels, and the labels; names of columns that cannot be used are refused."""
     distinct_names(frame, "the table")
     frame = nw.from_native(frame, eager_only=True).to_pandas()
     names = [*ids, *categorical, *(name for name in (target, group) if name is not None)]
@@ -168,7 +168,7 @@ def _table_and_labels(
 
 
 @dataclass(frozen=True, eq=False)
-class _Columns:
+class _TableColumns:
     """The variables of a table, and what each holds."""
 
     variables: pd.DataFrame  # without columns that no fit takes
@@ -179,17 +179,17 @@ class _Columns:
     named: list[Finding]  # about columns that name rows
 
     @classmethod
-    def read(cls, variables: pd.DataFrame, categorical: Sequence[str]) -> _Columns:
+    def read(cls, variables: pd.DataFrame, categorical: Sequence[str]) -> _TableColumns:
         """Decide what each column holds."""
         dates = dated_columns(variables, categorical)
         contents = {name: content_of(column) for name, column in variables.items()}
         undated = variables.drop(columns=list(dates))
         strange = [*neither_numbers_nor_text(undated, contents, categorical)]
         variables = variables.drop(columns=columns_in(strange))
-        names = [name for name in undated.columns if name in variables.columns and name not in categorical]
+        undated = undated.drop(columns=columns_in(strange))
+        names = [name for name in undated.columns if name not in categorical]
         numeric = {name: contents[name].numbers for name in names if contents[name].is_numeric}
-        named = [*identifiers(variables.drop(columns=list(dates)), contents, numeric)]
-        return cls(variables, contents, strange, dates, numeric, named)
+        return cls(variables, contents, strange, dates, numeric, [*identifiers(undated, contents, numeric)])
 
     @property
     def numbers(self) -> set[str]:
@@ -199,22 +199,19 @@ class _Columns:
     def findings(self, categorical: Sequence[str]) -> list[Finding]:
         """What is wrong with single columns."""
         categories = self.variables.drop(columns=[*{*self.numbers, *columns_in(self.named)}])
-        texts = categories[[name for name in categories.columns if name not in categorical]]
+        texts = categories.drop(columns=list(categorical), errors="ignore")
         slips = [*text_among_numbers(texts, self.contents)]
-        written = [*numbers_as_text(texts.drop(columns=columns_in(slips)))]
-        odd = odd_categories(categories.drop(columns=columns_in(written)), self.contents)
-        mixed = text_and_numbers(
-            texts.drop(columns=[*columns_in(slips), *columns_in(written)]), self.contents
-        )
+        texts = texts.drop(columns=columns_in(slips))
+        written = [*numbers_as_text(texts)]
         return [
             *self.strange,
             *mostly_empty(self.variables),
             *self.named,
-            *found_dates(self.variables, self.dates),
+            *date_findings(self.variables, self.dates),
             *slips,
             *written,
-            *mixed,
-            *odd,
+            *text_and_numbers(texts.drop(columns=columns_in(written)), self.contents),
+            *odd_categories(categories.drop(columns=columns_in(written)), self.contents),
             *constants(self.variables),
             *sentinels(self.variables, self.numeric),
             *zeros_for_missing(self.variables, self.numeric),
@@ -224,102 +221,98 @@ class _Columns:
         """All variables as numbers: texts are coded, dates are days, missing values are NaN."""
         import pandas as pd
 
-        columns = {name: _codes(self.variables[name]) for name in self.variables.columns}
-        days = {name: _days(dates) for name, dates in self.dates.items()}
-        return pd.DataFrame(
-            {name: ({**columns, **self.numeric, **days})[name] for name in columns}, self.variables.index
-        )
+        numbers = self.numeric | self.days()
+        columns = {name: numbers.get(name, _codes(column)) for name, column in self.variables.items()}
+        return pd.DataFrame(columns, self.variables.index)
+
+    def days(self) -> dict[str, Floats]:
+        """Days since 1970 in the columns of dates, NaN where there is no date."""
+        one_day = np.timedelta64(1, "D")
+        return {name: (dates.times - np.datetime64(0, "s")) / one_day for name, dates in self.dates.items()}
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
-    """The rows of a table as numbers, and which of them are alike."""
+class _TableRows:
+    """The rows of a table as numbers, and which of them repeat others."""
 
     coded: pd.DataFrame
-    considered: pd.DataFrame  # without columns that name rows, which tell nothing
+    considered: pd.DataFrame  # without columns that name rows, which describe nothing
     labels: Integers  # (n_rows,) numbers of the classes
-    unrepeated: Integers  # positions of rows that have a label, of which none is a copy
-    distinct: Integers  # those of which none is a near duplicate either
-    numbers: Integers | None  # (n_rows,) numbers that copies share; None if nothing can be compared
-    duplicates: NearDuplicates | None
+    unrepeated: Integers  # positions of rows that have a label, without duplicates
+    distinct: Integers  # positions of rows that have a label, without duplicates and near duplicates
+    numbers: Integers | None  # (n_rows,) numbers that duplicates share; None if there are no duplicates
+    near: NearDuplicates | None
 
     @classmethod
     def compare(
-        cls, seen: _Columns, labels: Integers, labelled: Bools | None, groups: Integers | None
-    ) -> _Rows:
-        """Look for copies and near duplicates."""
+        cls, columns: _TableColumns, labels: Integers, labelled: Bools | None, groups: Integers | None
+    ) -> _TableRows:
+        """Look for duplicates and near duplicates."""
         import pandas as pd
 
-        coded = seen.coded()
-        kinds = np.array([name not in seen.numbers for name in coded.columns], dtype=np.int64)
-        duplicates = near_duplicates(coded.to_numpy(), kinds, groups)
-        considered = coded.drop(columns=columns_in(seen.named))
+        coded = columns.coded()
+        is_category = np.array([name not in columns.numbers for name in coded.columns], dtype=np.int64)
+        near = near_duplicates(coded.to_numpy(), is_category, groups)
+        considered = coded.drop(columns=columns_in(columns.named))
         numbers = number_duplicates(considered.to_numpy(), labels) if considered.size else None
-        if numbers is None and coded.size:  # equal names of rows tell copies from rows that agree by chance
+        if numbers is None and coded.size:  # rows with equal names are duplicates, and do not agree by chance
             numbers = number_duplicates(coded.to_numpy(), labels)
         unrepeated = np.ones(len(coded), dtype=np.bool_) if labelled is None else labelled
         if numbers is not None:
             unrepeated &= ~pd.DataFrame({"number": numbers, "label": labels}).duplicated().to_numpy()
         distinct = unrepeated.copy()
-        distinct[[] if duplicates is None else duplicates.pairs[:, 1]] = False
-        rows = np.flatnonzero(unrepeated), np.flatnonzero(distinct)
-        return cls(coded, considered, labels, *rows, numbers, duplicates)
+        distinct[[] if near is None else near.pairs[:, 1]] = False
+        return cls(
+            coded, considered, labels, np.flatnonzero(unrepeated), np.flatnonzero(distinct), numbers, near
+        )
 
-    def findings(self, variables: pd.DataFrame) -> list[Finding]:
-        """Copies and near duplicates."""
-        findings: list[Finding] = []
-        if self.numbers is not None and self.considered.shape[1] > 1:  # in one column, rows agree by chance
-            findings += duplicates(self.numbers, self.labels, variables.index)
-        if self.duplicates is not None:
-            findings.append(of_near_duplicates(self.duplicates, variables))
-        return findings
+    def findings(self, variables: pd.DataFrame) -> Iterator[Finding]:
+        """Duplicates and near duplicates."""
+        n_varying = int((self.considered.nunique(dropna=False) > 1).sum())
+        if self.numbers is not None and n_varying > 1:  # rows agree by chance in one column
+            yield from duplicates(self.numbers, self.labels, variables.index)
+        if self.near is not None:
+            yield near_duplicates_finding(self.near, variables)
 
 
 def _thorough_findings(
-    seen: _Columns,
-    compared: _Rows,
+    columns: _TableColumns,
+    rows: _TableRows,
     y: NDArray[Any] | None,
     leaks: Sequence[Finding],
     alone: SingleColumns | None,
     has_groups: bool,
 ) -> Iterator[Finding]:
     """Findings that compare columns with each other, or need a quick model of the labels."""
-    is_modelled = y is not None and _ROWS_OF_CLASS * np.unique(compared.labels).size <= len(compared.labels)
-    labels = compared.labels if is_modelled else None
-    undated = compared.considered.drop(columns=[*seen.dates, *columns_in(leaks)], errors="ignore")
-    grouping = []
+    is_modelled = y is not None and _ROWS_OF_CLASS * np.unique(rows.labels).size <= len(rows.labels)
+    sound = rows.considered.drop(columns=columns_in(leaks))
+    undated = sound.drop(columns=list(columns.dates), errors="ignore")
+    grouping: list[Finding] = []
     if not has_groups:
-        sound = compared.considered.drop(columns=columns_in(leaks))
-        grouping = [*likely_groups(undated, seen.numeric, sound, labels, compared.unrepeated)]
-        for finding in grouping:
-            yield finding
-            if y is not None:
-                has_label = ~are_missing(y)
-                name = finding.columns[0]
-                yield from classes_of_one_group(name, undated[name].to_numpy()[has_label], y[has_label])
-    variables = compared.considered.drop(columns=[*columns_in(leaks), *columns_in(grouping)])
-    times = time_columns({name: _days(dates) for name, dates in seen.dates.items()}, seen.numeric)
+        labels = rows.labels if is_modelled else None
+        grouping += likely_groups(undated, columns.numeric, sound, labels, rows.unrepeated)
+    for finding in grouping:
+        yield finding
+        if y is not None:
+            has_label, name = ~are_missing(y), finding.columns[0]
+            yield from classes_of_one_group(name, undated[name].to_numpy()[has_label], y[has_label])
+    variables = sound.drop(columns=columns_in(grouping))
+    times = time_columns(columns.days(), columns.numeric)
     if y is None or not is_modelled or alone is None or not variables.shape[1]:
-        yield from time_order([*times], None, compared.labels, compared.distinct, times)
+        yield from time_order(None, rows.labels, rows.distinct, times)
     else:
-        rows = modelled_rows(compared.distinct, variables.shape[1])
-        names, codes = np.unique(y[rows].astype(str), return_inverse=True)
-        X = ranked_columns(variables.iloc[rows])
+        modelled = modelled_rows(rows.distinct, variables.shape[1])
+        names, codes = np.unique(y[modelled].astype(str), return_inverse=True)
+        X = ranked_columns(variables.iloc[modelled])
         probabilities = left_out_probabilities(X, codes)
-        yield from relative_leakage(variables, alone, probabilities, codes, rows)
-        yield from time_order([*times], X, codes, rows, times)
-        yield from class_order(compared.labels[~are_missing(y)])
-        yield from contradicted_labels(probabilities, codes, names, compared.coded.index[rows])
-    yield from functions(undated, seen.numeric)
+        yield from relative_leakage(variables, alone, probabilities, codes, modelled)
+        yield from time_order(X, codes, modelled, times)
+        yield from class_order(rows.labels[~are_missing(y)])
+        yield from contradicted_labels(probabilities, codes, names, rows.coded.index[modelled])
+    yield from functions(undated, columns.numeric)
 
 
 def _codes(column: pd.Series[Any]) -> Floats:
     """Numbers in place of the values of a column, NaN where there is none."""
     codes = column.factorize()[0].astype(np.float64)
     return np.where(codes < 0.0, np.nan, codes)
-
-
-def _days(dates: Dates) -> Floats:
-    """Days since 1970, NaN where there is no date."""
-    seconds: Floats = dates.times.astype(np.int64).astype(np.float64)
-    return np.where(np.isnat(dates.times), np.nan, seconds / 86400.0)

@@ -32,7 +32,7 @@ _MOST_OF_CLASS = 0.5
 def mixed_units(
     variables: pd.DataFrame, numeric: Mapping[str, Floats], labels: Integers
 ) -> Iterator[Finding]:
-    """Columns of positive numbers of which a few lie apart, and match the others if multiplied."""
+    """Columns of positive numbers in which a few values lie apart and match the others if multiplied."""
     for name, x in numeric.items():
         apart, factor = _values_apart(x, labels)
         if not apart.any():
@@ -53,15 +53,15 @@ def mixed_units(
 
 
 def _values_apart(x: Floats, labels: Integers) -> tuple[Bools, float]:
-    """Which values seem to be in another unit, none if there are none, and the factor between the units."""
+    """Which values (n_rows,) seem to be in another unit, and the factor between the units."""
     none = np.zeros(x.size, dtype=np.bool_)
     positive = np.nan_to_num(x) > 0.0
     logs = np.sort(np.log(x[positive]))
     n, few = logs.size, int(_MOST_SHARE * logs.size)
     if few < _FEWEST or np.nanmin(x) < 0.0:
         return none, 1.0
-    gaps = np.diff(logs)
-    for split in (gaps[:few].argmax() + 1, n - few + gaps[n - few - 1 :].argmax()):
+    steps = np.diff(logs)
+    for split in (steps[:few].argmax() + 1, n - few + steps[n - few - 1 :].argmax()):
         lower, upper = logs[:split], logs[split:]
         is_lower = split <= few
         factor = _factor_between(*((lower, upper) if is_lower else (upper, lower)))
@@ -75,9 +75,9 @@ def _values_apart(x: Floats, labels: Integers) -> tuple[Bools, float]:
 def _factor_between(minority: Floats, majority: Floats) -> float:
     """The factor that brings logarithms of the minority into the range of the majority, 0 if none does.
 
-    The gap between both must be wider than gaps inside, and half as wide as the majority, since long tails
-    have gaps, too. It must be so before logarithms are taken as well, which spread numbers near zero. Powers
-    of ten are more likely than other factors.
+    The distance between both must be larger than steps inside, and half as wide as the majority, since long
+    tails have large steps, too. It must be so before logarithms are taken as well, since logarithms spread
+    numbers near zero. Powers of ten are tried before other factors.
     """
     if np.unique(minority).size < _FEWEST or np.unique(majority).size < _FEWEST_DIFFERENT:
         return 0.0

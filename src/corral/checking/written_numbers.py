@@ -26,12 +26,12 @@ def numbers_as_text(columns: pd.DataFrame, fewest: int = FEWEST_TEXTS) -> Iterat
         if written is None:
             continue
         row = column.index[(column.astype(str) == written.example).to_numpy()][0]
-        found = numbers_as_text_words(str(name), written.example, row, written.beside)
-        kind, advice = "numbers as text", "write plain numbers, or each of them is a level of its own"
+        description = numbers_as_text_words(str(name), written.example, row, written.beside)
+        kind, advice = "numbers as text", "write plain numbers, or each of them is a category"
         if written.has_comma and not written.unit:
             kind = "numbers with a comma"
-            advice = "take the comma out if it marks thousands, or say that it is a decimal one"
-        yield Finding(kind, found, advice, (str(name),), (row,))
+            advice = "take the comma out if it marks thousands, or say that it is a decimal comma"
+        yield Finding(kind, description, advice, (str(name),), (row,))
 
 
 def numbers_as_written(column: pd.Series[Any], fewest: int = FEWEST_TEXTS) -> WrittenNumbers | None:

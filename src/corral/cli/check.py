@@ -23,7 +23,7 @@ _LABELS = "\0labels"
 
 # What corral fit tells of itself, or refuses, or takes as it is.
 _TOLD_BY_FIT = (
-    "copies",
+    "duplicates",
     "dates",
     "groups",
     "missing labels",
@@ -34,7 +34,7 @@ _TOLD_BY_FIT = (
 # The option of corral fit that deals with a kind of finding.
 _OPTIONS = {
     **dict.fromkeys(("dates", "times", "neither numbers nor text", "constant", "functions"), "--drop"),
-    **dict.fromkeys(("mostly empty", "leakage", "many levels"), "--drop"),
+    **dict.fromkeys(("mostly empty", "leakage", "many categories"), "--drop"),
     **dict.fromkeys(("names groups", "nearly unique ids", "likely groups"), "--group or --drop"),
     **dict.fromkeys(("repeated ids", "near duplicates"), "--group"),
     **dict.fromkeys(("sentinel", "text among numbers", "zeros"), "--na-values"),
@@ -96,19 +96,19 @@ def check(
     with out.progress(f"Read {file.name}"):
         whole = read_table(file, columns, texts, gaps)
     with out.progress("Look at the table"):
-        found = [*short_rows(file)]
-        found += check_table(whole, target, ids=ids or (), group=group, categorical=categorical)
-    sentences = [sentence_of(finding, group) for finding in found]
-    told = f"{counted(len(found), 'finding')} in {len(whole)} rows and {len(columns)} columns of {file}"
+        findings = [*short_rows(file)]
+        findings += check_table(whole, target, ids=ids or (), group=group, categorical=categorical)
+    sentences = [sentence_of(finding, group) for finding in findings]
+    told = f"{counted(len(findings), 'finding')} in {len(whole)} rows and {len(columns)} columns of {file}"
     counting = "rows are counted from 0, without the line of names"
     facts: dict[str, Any] = {"table": str(file), "rows": len(whole), "columns": len(columns)}
     facts |= _kinds(whole.drop(columns=named), categorical)
     facts["findings"] = [
         {"kind": finding.kind, "columns": finding.columns, "rows": finding.rows, "sentence": sentence}
-        for finding, sentence in zip(found, sentences, strict=True)
+        for finding, sentence in zip(findings, sentences, strict=True)
     ]
     facts["looked_for"] = LOOKED_FOR
-    told_more = [counting] if found else []
+    told_more = [counting] if findings else []
     told_more += [*kinds_in_words(facts), f"looked for: {'; '.join(LOOKED_FOR)}"]
     out.answer(facts, [told], [told, *(f"- {sentence}" for sentence in sentences), *told_more])
 
@@ -122,7 +122,7 @@ def _kinds(variables: pd.DataFrame, categorical: Sequence[str]) -> dict[str, dic
     counts = {
         str(name): int(column.nunique())
         for name, column in variables.items()
-        if name in categorical or name in dates or content_of(column).kind == "levels"
+        if name in categorical or name in dates or content_of(column).kind == "categories"
     }
     categories = {name: n for name, n in counts.items() if name not in dates}
     kinds = {"levels": categories, "dates": {str(name): counts[str(name)] for name in dates}}
@@ -147,8 +147,8 @@ def note_findings(
     ids = [] if group is not None or X.index.name is None else [X.index.name]
     table = table.assign(**dict.fromkeys(ids, X.index))
     table = table.assign(**{_LABELS: y})
-    found = table_findings(table, _LABELS, ids=ids, group=group, categorical=categorical, thorough=False)
-    for finding in found:
+    findings = table_findings(table, _LABELS, ids=ids, group=group, categorical=categorical, thorough=False)
+    for finding in findings:
         if finding.kind not in _TOLD_BY_FIT:
             note(sentence_of(finding, group))
 
@@ -164,4 +164,4 @@ def sentence_of(finding: Finding, group: str | None = None) -> str:
     elif option.partition(" ")[0] in ("--drop", "--id", "--group", "--na-values") and 0 < len(values) <= 3:
         names = option.split(" or ")
         option = ", or ".join(" ".join(f"{name} {shlex.quote(value)}" for value in values) for name in names)
-    return f"{finding.found}: {finding.advice}{f' ({option})' if option else ''}."
+    return f"{finding.description}: {finding.advice}{f' ({option})' if option else ''}."

@@ -73,7 +73,7 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
         if name in dates:
             columns[name] = _dates(column)
             continue
-        if content is not None and content.kind != "levels":
+        if content is not None and content.kind != "categories":
             columns[name] = column if column.dtype.kind in "iuf" else content.numbers
             _refuse_infinite(column, content.numbers, file)
             _refuse_huge(column, content.numbers, file)

@@ -13,8 +13,14 @@ columns together,
 
     \sum_{j<k} N_j N_k \Big/ \sum_{j<k} N_{jk}.
 
-Equal rows are duplicates if this is less than a fifth of their pairs: where a column has a value of its own
-for each row, it is zero. Columns of few values that depend on each other linearly, as indicators of the
+Equal rows are duplicates if this is less than a fifth of their pairs, and if so many are improbable by chance
+where columns are independent. Of all N pairs of rows, E are equal and :math:`A_j` agree in j. Either the
+number of repeated rows is too large for a Poisson number of mean :math:`N \prod_j (A_j / N)`, or E is too
+large for a binomial number of :math:`E + N_j` pairs with the probability :math:`A_j / N`, where j is the
+column in which most pairs agree. Both tests have the level 1/2000: at most about one table of noise in 1,000
+is said to have duplicates.
+
+Columns of few values that depend on each other linearly, as indicators of the
 categories of one variable do, count as one column (few are at most twenty, and at most half as many as
 different rows). Rows that repeat more than three times on average are separate in a single column, and in
 several columns with at most twenty different rows, unless two columns have fractions, a value of its own for
@@ -37,11 +43,13 @@ its own, since groups may share a blank, a control or a default.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh, qr
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+from scipy.special import betainc, pdtrc
 
 from corral.array_types import Bools, Floats, Integers
 from corral.data.hashing import Words, row_keys
@@ -58,6 +66,9 @@ _LEAST_ORDERED = 4
 
 # Chance that explains one in so many pairs of equal rows explains them all: it is only estimated.
 ONE_IN = 5
+
+# At most this share of tables of independent columns has as many equal rows by chance as duplicates need.
+_LEVEL = 1e-3
 
 # So many rows, and about so many pairs of columns, tell chance from copies.
 _ENOUGH_ROWS = 20_000
@@ -206,7 +217,7 @@ def _shared_out(codes: Integers, n_times: int) -> Integers:
 def _agree_by_chance(distinct: Floats, m: Integers) -> bool:
     """Whether chance explains enough of the pairs of equal rows: `m` (n_distinct,) of each different row."""
     often = bool(m.sum() > _FEW_COPIES * m.size)
-    # A subsample is enough: it has fewer pairs by the square of its share of the rows.
+    # A subsample is enough: it has fewer pairs of different rows by the square of its share of the rows.
     step = -(-m.size // _ENOUGH_ROWS)
     subsample = distinct[::step]
     variables = _variables(subsample)
@@ -214,7 +225,20 @@ def _agree_by_chance(distinct: Floats, m: Integers) -> bool:
         return often or _repeats_mix(m)
     if m.size <= _FEW_VALUES and often and not _tie_only_whole(distinct):
         return True
-    return step**2 * _n_by_chance(subsample, variables, m[::step]) >= _n_pairs(m) / ONE_IN
+    pairs = _PairCounts(*(step**2 * n for n in _count_pairs(subsample, variables, m[::step])))
+    return _chance_explains(pairs, _n_pairs(m), n_repeats=int(m.sum()) - m.size, n_total=_n_pairs(m.sum()))
+
+
+def _chance_explains(pairs: _PairCounts, n_equal: float, *, n_repeats: int, n_total: float) -> bool:
+    """Whether chance explains the pairs of equal rows; the module docstring has the rule."""
+    if pairs.expected >= n_equal / ONE_IN:
+        return True
+    shares = (n_equal + pairs.agreeing_in_one) / n_total
+    coarsest = shares.argmax()
+    n_others = n_equal + pairs.differing_in_one[coarsest]  # pairs that agree in all other variables
+    by_numbers = pdtrc(n_repeats - 1, n_total * shares.prod())
+    by_coarsest = betainc(n_equal, n_others - n_equal + 1.0, shares[coarsest])
+    return bool(min(by_numbers, by_coarsest) > _LEVEL / 2.0)
 
 
 def _tie_only_whole(distinct: Floats) -> bool:
@@ -238,18 +262,28 @@ def _repeats_mix(m: Integers) -> bool:
     return bool(1.5 * once * thrice >= (max(twice, 1) / ONE_IN) ** 2)
 
 
-def _n_by_chance(distinct: Floats, variables: Sequence[Integers], m: Integers) -> float:
-    """How many pairs of equal rows pairs that differ in one or two variables let expect."""
+class _PairCounts(NamedTuple):
+    """Numbers of pairs of rows that are not equal, by the variables in which they agree."""
+
+    agreeing_in_one: Floats  # (n_variables,) in at least this one
+    differing_in_one: Floats  # (n_variables,) in all others
+    expected: (
+        float  # how many pairs of equal rows the pairs that differ in one and in two variables let expect
+    )
+
+
+def _count_pairs(distinct: Floats, variables: Sequence[Integers], m: Integers) -> _PairCounts:
+    """Count pairs of unequal rows; `m` (n_distinct,) rows have the values of each distinct row."""
     hashes = [row_keys(distinct[:, columns], columns) for columns in variables]
     whole = np.sum(hashes, axis=0, dtype=np.uint64)
     equal = _n_pairs(m)
-    one = [n_equal_pairs(whole - values, m) - equal for values in hashes]
+    agreeing = np.array([n_equal_pairs(values, m) for values in hashes]) - equal
+    one = np.array([n_equal_pairs(whole - values, m) for values in hashes]) - equal
     expected = differing = 0.0
     for j, k in _pairs(len(variables)):
-        agreeing = n_equal_pairs(whole - hashes[j] - hashes[k], m)
-        differing += agreeing - one[j] - one[k] - equal
+        differing += n_equal_pairs(whole - hashes[j] - hashes[k], m) - one[j] - one[k] - equal
         expected += one[j] * one[k]
-    return expected / max(differing, 1.0)
+    return _PairCounts(agreeing, one, expected / max(differing, 1.0))
 
 
 def _pairs(d: int) -> list[tuple[int, int]]:
@@ -297,4 +331,4 @@ def n_equal_pairs(keys: Words, m: Integers | None = None) -> float:
 
 def _n_pairs(sizes: Integers | Floats) -> float:
     """Number of pairs within groups of these sizes."""
-    return float((0.5 * sizes * (sizes - 1.0)).sum())
+    return float(np.sum(0.5 * sizes * (sizes - 1.0)))

@@ -139,7 +139,7 @@ def _pairs_but_one_value(X: Floats) -> Integers:
     n_differing = sum(map(n_equal_pairs, others))
     if n_differing < _LEAST_PAIRS or _explained_by_chance(X, n_differing):
         return none
-    return np.concatenate([_equal_neighbours(keys) for keys in others])
+    return np.concatenate([equal_neighbors(keys) for keys in others])
 
 
 def _any_agree_in_half(X: Floats) -> bool:
@@ -149,8 +149,8 @@ def _any_agree_in_half(X: Floats) -> bool:
     return any(n_equal_pairs(row_keys(np.ascontiguousarray(X[:, half]), half)) > 0.0 for half in halves)
 
 
-def _equal_neighbours(keys: Words) -> Integers:
-    """Pairs (n_pairs, 2) of positions of equal keys that link all of them, the first before the second."""
+def equal_neighbors(keys: Words | Integers) -> Integers:
+    """Positions (n_pairs, 2) of equal keys: each key, in its order, and the next one that equals it."""
     order = np.argsort(keys, kind="stable")
     equal = np.flatnonzero(keys[order[1:]] == keys[order[:-1]])
     return np.stack([order[equal], order[equal + 1]], axis=1)
