@@ -579,14 +579,14 @@ def test_check_names_options(table):
         "- the rows are in order of their labels, so that the first rows of the file have one class: shuffle "
         "the rows before a part of the file is used.",
         "rows are counted from 0, without the line of names",
-        "levels: id (300)",
+        "categories: id (300)",
         f"looked for: {'; '.join(LOOKED_FOR)}",
     ]
     assert shown[3].endswith(": say that -999 stands for a missing value (--na-values -999).")
     findings = answered("check", table, "-t", "group", "--id", "id", "--na-values", "-999")
     assert [each["kind"] for each in findings["findings"]] == ["constant", "class order"]
     assert findings["looked_for"] == [*LOOKED_FOR]
-    assert (findings["levels"], findings["gaps"]) == ({}, {"x1": 2})
+    assert (findings["categories"], findings["missing_values"]) == ({}, {"x1": 2})
     assert run("check", table, "-t", "group", "-q").stdout == f"{shown[0]}\n"
 
 
@@ -624,7 +624,7 @@ def test_check_names_the_group_and_finds_nothing_else(planted, tmp_path):
 def test_check_without_columns_as_fit_does(table):
     arguments = ("check", table, "-t", "group", "--drop", "site", "--drop", "id")
     findings = answered(*arguments)
-    assert (findings["columns"], findings["levels"]) == (7, {})
+    assert (findings["columns"], findings["categories"]) == (7, {})
     assert [each["kind"] for each in findings["findings"]] == ["sentinel", "class order"]
     assert refused(*arguments, "--drop", "sit").endswith("has no column 'sit'; did you mean 'site'?")
     assert refused(*arguments, "--drop", "group") == "the target, 'group', cannot be left out."
@@ -657,7 +657,7 @@ def test_small_classes_are_dropped(planted, tmp_path):
     assert json.loads(result.stdout)["rows"] == 296
     assert "rare" not in json.loads(result.stdout)["rows_by_class"]
     assert notes_of(result)[0] == (
-        "left out 4 of 300 rows, which are of classes of fewer than 4 rows, copies not counted: 'rare' (3), "
+        "left out 4 of 300 rows, which are of classes of fewer than 4 rows, duplicates not counted: 'rare' (3), "
         "'rarer' (1); training rows keep their numbers."
     )
     said = refused(*fit, "--drop-small-classes", 40)
@@ -676,7 +676,7 @@ def test_copies_do_not_make_a_class_large(planted, tmp_path):
     assert refused(*fit, "--cv", 4).endswith("by --drop-small-classes 4.")
     result = run(*fit, "--drop-small-classes", 2)
     assert json.loads(result.stdout)["rows"] == 300
-    assert "classes of fewer than 2 rows, copies not counted: 'rarer' (1); " in notes_of(result)[0]
+    assert "classes of fewer than 2 rows, duplicates not counted: 'rarer' (1); " in notes_of(result)[0]
 
 
 def test_rows_of_small_classes_need_not_be_sound(planted, tmp_path):
@@ -709,7 +709,7 @@ def test_options_reach_the_estimator(options, params, planted, tmp_path):
 
 def test_options_that_an_estimator_does_not_have(table):
     said = refused("fit", table, "-t", "group", "--estimator", "cv", "--scale", "rank")
-    assert said == "--scale rank is not for --estimator cv, which pools densities in several units."
+    assert said == "--scale rank is not for --estimator cv, which uses several scales."
 
 
 def test_check_table_takes_the_classes_from_a_column():

@@ -62,9 +62,9 @@ def folder(frame, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def thinned(folder, frame):
+def compressed(folder, frame):
     """A model file that has kept some of the rows only."""
-    path = folder / "thinned.corral"
+    path = folder / "compressed.corral"
     save_model(CorralClassifier(max_rows=10, random_state=0).fit(frame[NAMES], frame["species"]), path)
     return path
 
@@ -117,16 +117,16 @@ def test_scores_are_those_of_scikit_learn(options, folder, frame):
 
 
 def test_two_ways_to_hold_rows_out_are_refused(folder):
-    said = refused(*fitting(folder / "t.csv"), "--cv", 2, "--test-size", 0.3)
-    assert said == "--cv 2 and --test-size 0.3 are two ways to hold rows out: take one."
+    message = refused(*fitting(folder / "t.csv"), "--cv", 2, "--test-size", 0.3)
+    assert message == "--cv 2 and --test-size 0.3 are two ways to hold rows out: take one."
 
 
 def test_two_classes_have_thresholds_in_json(frame, tmp_path):
     frame[frame["species"] != "cat"][5:].to_csv(tmp_path / "t.csv", index=False)
-    found = fitted_to(tmp_path / "t.csv")["thresholds"]
-    assert found["class"] == "ant"  # 25 rows, and 30 are bee
-    assert [point["threshold"] for point in found["consequences"]][:3] == [0.01, 0.02, 0.05]
-    assert all(point["n_rows"] == 25 for point in found["consequences"])
+    thresholds = fitted_to(tmp_path / "t.csv")["thresholds"]
+    assert thresholds["class"] == "ant"  # 25 rows, and 30 are bee
+    assert [point["threshold"] for point in thresholds["consequences"]][:3] == [0.01, 0.02, 0.05]
+    assert all(point["n_rows"] == 25 for point in thresholds["consequences"])
 
 
 def test_tables_of_scores_fit_into_80_letters(folder):
@@ -149,14 +149,14 @@ def test_fit_searches_by_default_and_shows_variables_of_each_class(folder, tmp_p
     assert isinstance(loaded, CorralClassifier)
     words = ("accuracy", "log loss", "calibration", "CorralClassifier", "logistic", *SPECIES)
     assert all(word in shown for word in words)
-    found = loaded.describe()
-    assert found.markers.any(axis=1).all()
+    description = loaded.describe()
+    assert description.markers.any(axis=1).all()
     for a in range(3):
-        assert found.phrase(a, found.order[a, 0]) in unwrapped(shown)  # [brackets] are no markup
+        assert description.phrase(a, description.order[a, 0]) in unwrapped(shown)  # [brackets] are no markup
     # Which densities are pooled is for those who ask what is in a model.
-    assert "densities that are pooled" not in shown
-    told = unwrapped(run("info", tmp_path / "m.corral").stdout)
-    assert all(name in told for name in loaded.model_.pool.shares())
+    assert "members of the pool" not in shown
+    shown = unwrapped(run("info", tmp_path / "m.corral").stdout)
+    assert all(name in shown for name in loaded.model_.pool.shares())
 
 
 def unwrapped(shown):
@@ -181,31 +181,37 @@ def marked(tmp_path_factory):
 
 
 def test_the_table_of_classes_says_what_marks_them(marked):
-    path, found = marked
+    path, description = marked
     shown = run("info", path).stdout
     assert max(len(line) for line in shown.splitlines() if line[0] in "│┃┏┡├└") <= 80
     words = unwrapped(shown)
-    for k, j in enumerate(found.order[0].tolist()):
-        assert (found.phrase(0, j) in words) == (k < 4)
-    assert found.markers.sum(axis=1).tolist() == [7, 0, 0]
+    for k, j in enumerate(description.order[0].tolist()):
+        assert (description.phrase(0, j) in words) == (k < 4)
+    assert description.markers.sum(axis=1).tolist() == [7, 0, 0]
     assert "and 3 more" in words
     for a in (1, 2):
-        assert sorted(found.also_rests_on(a)) == [0, 1]
-        names = ", ".join(found.feature_names[j] for j in found.also_rests_on(a))
+        assert sorted(description.also_rests_on(a)) == [0, 1]
+        names = ", ".join(description.feature_names[j] for j in description.also_rests_on(a))
         assert f"no variable found labels also rest on {names} relevant by its bandwidths: " in words
     assert "Markers that tell the class best from all other rows come first." in words
 
 
 def test_json_says_what_marks_classes(marked):
-    path, found = marked
+    path, description = marked
     result = answered("info", path)
-    order = found.order[0, :7]
-    far = [found.feature_names[j] for j in order]
+    order = description.order[0, :7]
+    far = [description.feature_names[j] for j in order]
     assert result["markers"] == {"far": far, "opposite": [], "same": []}
-    assert [mark["words"] for mark in result["marks"]["far"]] == [found.phrase(0, j) for j in order]
+    assert [line["words"] for line in result["marker_details"]["far"]] == [
+        description.phrase(0, j) for j in order
+    ]
     for name in ("direction", "effect", "pvalue", "typical", "others", "background"):
-        assert [mark[name] for mark in result["marks"]["far"]] == getattr(found, name)[0, order].tolist()
-    assert result["also_rests_on"]["same"] == [found.feature_names[j] for j in found.also_rests_on(2)]
+        assert [line[name] for line in result["marker_details"]["far"]] == getattr(description, name)[
+            0, order
+        ].tolist()
+    assert result["also_rests_on"]["same"] == [
+        description.feature_names[j] for j in description.also_rests_on(2)
+    ]
     assert result["relevant"].keys() == result["markers"].keys()  # of algorithm 2
 
 
@@ -235,7 +241,7 @@ def test_a_selector_by_algorithm_2_names_its_variables(tmp_path):
     result = answered("info", tmp_path / "s.corral")
     assert result["relevant"]["3"] == [f"x{j}" for j in np.flatnonzero(selector.relevant_[0])]
     assert selector.relevant_.any(axis=1).all()
-    assert "marks" not in result
+    assert "marker_details" not in result
     assert re.search(r"│ 3 +│ x\d", run("info", tmp_path / "s.corral").stdout)
 
 
@@ -273,11 +279,11 @@ def test_lspc_all_the_way(folder, frame, tmp_path):
 
 
 def test_missing_values(folder, frame, tmp_path):
-    gaps = frame.astype(object)
-    gaps.loc[3, "höhe"] = "?"
-    gaps.loc[[5, 7], "length"] = ""
-    gaps.loc[9, "species"] = "?"
-    gaps.to_csv(tmp_path / "g.csv", index=False)
+    incomplete = frame.astype(object)
+    incomplete.loc[3, "höhe"] = "?"
+    incomplete.loc[[5, 7], "length"] = ""
+    incomplete.loc[9, "species"] = "?"
+    incomplete.to_csv(tmp_path / "g.csv", index=False)
     arguments = fitting(tmp_path / "g.csv")
     assert "say that '?' stands for a missing value" in refused(*arguments, "--missing", "drop-rows")
     marked = (*arguments, "--na-values", "?")
@@ -302,54 +308,58 @@ def test_missing_values(folder, frame, tmp_path):
     assert kept.tolist() == frame["id"].drop([3, 5, 7]).tolist()
     run(*options[:-2], "--missing", "drop-rows", "--na-values", "?")
     assert pd.read_csv(tmp_path / "o.csv")["row"].tolist() == frame.index.drop([3, 5, 7]).tolist()
-    gaps.assign(höhe="").to_csv(tmp_path / "g.csv", index=False)
+    incomplete.assign(höhe="").to_csv(tmp_path / "g.csv", index=False)
     assert "has no row without missing values" in refused(*options, "--missing", "drop-rows")
 
 
 def test_missing_values_in_parquet(folder, frame, tmp_path):
-    gaps = frame.assign(length=np.where(np.arange(90) < 3, -999.0, frame["length"]))
-    gaps["höhe"] = gaps["höhe"].astype("Float64")
-    gaps.loc[8, "höhe"] = pd.NA
-    gaps.to_parquet(tmp_path / "g.parquet")
-    found = fitted_to(tmp_path / "g.parquet")
-    assert (found["rows"], found["gaps"]) == (90, {"höhe": 1})
+    incomplete = frame.assign(length=np.where(np.arange(90) < 3, -999.0, frame["length"]))
+    incomplete["höhe"] = incomplete["höhe"].astype("Float64")
+    incomplete.loc[8, "höhe"] = pd.NA
+    incomplete.to_parquet(tmp_path / "g.parquet")
+    actual = fitted_to(tmp_path / "g.parquet")
+    assert (actual["rows"], actual["missing_values"]) == (90, {"höhe": 1})
     assert fitted_to(tmp_path / "g.parquet", "--missing", "drop-rows", "--na-values", "-999")["rows"] == 86
 
 
 @pytest.fixture(scope="module")
-def gaps_marked(frame, tmp_path_factory):
-    """A model fitted to a table in which -999 and >200 stand for gaps, and tables with and without them."""
+def missing_marked(frame, tmp_path_factory):
+    """A model whose table had -999 and >200 for missing values, and tables with and without these texts."""
     folder = tmp_path_factory.mktemp("marked")
-    gaps = frame.astype(object)
-    gaps.loc[[4, 40], "höhe"], gaps.loc[50, "length"], gaps.loc[60, "length"] = -999, ">200", "?"
-    gaps.drop(index=60).to_csv(folder / "m.csv", index=False)
-    gaps.loc[:59].to_csv(folder / "new.csv", index=False)
-    gaps.to_csv(folder / "more.csv", index=False)
-    gaps.replace({-999: "", ">200": "", "?": ""}).to_csv(folder / "plain.csv", index=False)
-    told = ("--na-values", "-999", "--na-values", ">200", "--na-values", "-999")
-    run(*fitting(folder / "m.csv"), "--model", folder / "m.corral", *told)
+    incomplete = frame.astype(object)
+    incomplete.loc[[4, 40], "höhe"], incomplete.loc[50, "length"], incomplete.loc[60, "length"] = (
+        -999,
+        ">200",
+        "?",
+    )
+    incomplete.drop(index=60).to_csv(folder / "m.csv", index=False)
+    incomplete.loc[:59].to_csv(folder / "new.csv", index=False)
+    incomplete.to_csv(folder / "more.csv", index=False)
+    incomplete.replace({-999: "", ">200": "", "?": ""}).to_csv(folder / "plain.csv", index=False)
+    notes = ("--na-values", "-999", "--na-values", ">200", "--na-values", "-999")
+    run(*fitting(folder / "m.csv"), "--model", folder / "m.corral", *notes)
     return folder
 
 
-def test_what_stands_for_a_gap_is_kept_in_the_model(gaps_marked, tmp_path):
-    model, out = gaps_marked / "m.corral", ("--out", tmp_path / "o.csv")
-    run("predict", model, gaps_marked / "plain.csv", *out)
+def test_texts_for_missing_values_are_kept_in_the_model(missing_marked, tmp_path):
+    model, out = missing_marked / "m.corral", ("--out", tmp_path / "o.csv")
+    run("predict", model, missing_marked / "plain.csv", *out)
     expected = pd.read_csv(tmp_path / "o.csv")
-    for table, told in (("new.csv", ()), ("more.csv", ("--na-values", "?"))):
-        run("predict", model, gaps_marked / table, *out, *told)
+    for table, notes in (("new.csv", ()), ("more.csv", ("--na-values", "?"))):
+        run("predict", model, missing_marked / table, *out, *notes)
         labels = pd.read_csv(tmp_path / "o.csv")
         pd.testing.assert_frame_equal(labels, expected[: len(labels)])
-    assert "row 60 holds '?'" in refused("predict", model, gaps_marked / "more.csv", *out)
-    found = answered("explain", model, gaps_marked / "new.csv", "--row", 4)
-    assert [each["value"] for each in found["variables"] if each["variable"] == "höhe"] == [None]
-    run("report", model, gaps_marked / "new.csv", "-t", "species", "--out", tmp_path / "r.html")
-    said = "what stands for a missing value, also in new tables: '-999', '>200'"
-    assert said in run("info", model).stdout
+    assert "row 60 holds '?'" in refused("predict", model, missing_marked / "more.csv", *out)
+    actual = answered("explain", model, missing_marked / "new.csv", "--row", 4)
+    assert [each["value"] for each in actual["variables"] if each["variable"] == "höhe"] == [None]
+    run("report", model, missing_marked / "new.csv", "-t", "species", "--out", tmp_path / "r.html")
+    message = "what stands for a missing value, also in new tables: '-999', '>200'"
+    assert message in run("info", model).stdout
     assert answered("info", model)["na_values"] == ["-999", ">200"]
 
 
-def test_what_stands_for_a_gap_outlives_files_but_no_other_fit(gaps_marked, frame, tmp_path):
-    loaded = load_model(gaps_marked / "m.corral")
+def test_texts_for_missing_values_outlive_files_but_no_other_fit(missing_marked, frame, tmp_path):
+    loaded = load_model(missing_marked / "m.corral")
     save_model(loaded, tmp_path / "again.corral")
     assert load_model(tmp_path / "again.corral").na_values_ == ["-999", ">200"]
     assert not hasattr(loaded.fit(frame[NAMES], frame["species"]), "na_values_")
@@ -359,8 +369,8 @@ def test_what_stands_for_a_gap_outlives_files_but_no_other_fit(gaps_marked, fram
 
 
 @pytest.mark.parametrize("forged", ["-999", None, [-999], {"a": "-999"}, [["-999"]]])
-def test_forged_marks_of_gaps_are_refused(forged, gaps_marked, tmp_path):
-    header, arrays = take_apart(gaps_marked / "m.corral")
+def test_forged_texts_for_missing_values_are_refused(forged, missing_marked, tmp_path):
+    header, arrays = take_apart(missing_marked / "m.corral")
     header["state"]["na_values_"] = forged
     put_together(tmp_path / "forged.corral", header, arrays)
     with pytest.raises(ValueError, match=r"is damaged: na_values_ is not a (list|text)"):
@@ -368,8 +378,8 @@ def test_forged_marks_of_gaps_are_refused(forged, gaps_marked, tmp_path):
 
 
 @pytest.mark.parametrize("parts", [(), ("--cv", 3)])
-def test_copies_are_told_of_once(parts, frame, tmp_path):
-    """Parts that are learnt from have as many copies, or fewer, which nobody asked for."""
+def test_duplicates_are_noted_once(parts, frame, tmp_path):
+    """Fits to parts of the table print no notes about their own duplicates."""
     frame.iloc[[*range(90), 0, 1, 31, 62]].to_csv(tmp_path / "t.csv", index=False)
     fit = ("fit", tmp_path / "t.csv", "-t", "species", "--drop", "id", "--estimator", "rodeo", *parts)
     notes = [line for line in run(*fit).stderr.splitlines() if "copies" in line]
@@ -414,11 +424,11 @@ def plain(shown):
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
 def test_the_share_that_has_been_read_is_told(name, folder, frame, monkeypatch):
     monkeypatch.setattr("corral.cli.tables.CHUNK", 30)
-    told = []
-    list(read_chunks(open_table(folder / name), NAMES, on_progress=told.append))
-    assert len(told) == 3
-    assert told == sorted(told)
-    assert told[-1] == 1.0
+    notes = []
+    list(read_chunks(open_table(folder / name), NAMES, on_progress=notes.append))
+    assert len(notes) == 3
+    assert notes == sorted(notes)
+    assert notes[-1] == 1.0
 
 
 # predict
@@ -431,18 +441,18 @@ def test_predict_in_chunks_equals_python(table, out, folder, frame, tmp_path, mo
     result = run("predict", folder / "m.corral", folder / table, "--id", "id", "--out", tmp_path / out)
     assert f"{len(frame)} rows" in result.stdout
     if out == "o.parquet":
-        found = pd.read_parquet(tmp_path / out)
+        actual = pd.read_parquet(tmp_path / out)
     else:
-        found = pd.read_csv(tmp_path / out, sep="\t" if out == "o.tsv" else ",", dtype=str)
+        actual = pd.read_csv(tmp_path / out, sep="\t" if out == "o.tsv" else ",", dtype=str)
     model = load_model(folder / "m.corral")
-    assert found.columns.tolist() == ["id", "label", "p_ant", "p_bee", "p_cat", "typicality", "novel"]
-    assert found["id"].tolist() == frame["id"].tolist()  # with their zeros
-    assert found["label"].tolist() == model.predict(frame[NAMES]).tolist()
-    assert_allclose(found.iloc[:, 2:5].to_numpy(float), model.predict_proba(frame[NAMES]), atol=1e-10)
+    assert actual.columns.tolist() == ["id", "label", "p_ant", "p_bee", "p_cat", "typicality", "novel"]
+    assert actual["id"].tolist() == frame["id"].tolist()  # with their zeros
+    assert actual["label"].tolist() == model.predict(frame[NAMES]).tolist()
+    assert_allclose(actual.iloc[:, 2:5].to_numpy(float), model.predict_proba(frame[NAMES]), atol=1e-10)
     assert_allclose(
-        found["typicality"].to_numpy(float), model.assess(frame[NAMES]).nearest_typicality, atol=1e-10
+        actual["typicality"].to_numpy(float), model.assess(frame[NAMES]).nearest_typicality, atol=1e-10
     )
-    assert_array_equal(found["novel"].astype(str) == "True", model.is_novel(frame[NAMES]))
+    assert_array_equal(actual["novel"].astype(str) == "True", model.is_novel(frame[NAMES]))
     assert list(tmp_path.iterdir()) == [tmp_path / out]
 
 
@@ -450,10 +460,10 @@ def test_predict_without_typicality(folder, frame, tmp_path):
     model, out = folder / "m.corral", tmp_path / "o.csv"
     command = ("predict", model, folder / "t.csv", "--no-typicality", "--set", "0.9", "--out", out)
     assert answered(*command)["novel"] is None
-    found = pd.read_csv(out)
+    actual = pd.read_csv(out)
     sets = [f"in_set_{name}" for name in ("ant", "bee", "cat")]
-    assert found.columns.tolist() == ["label", "p_ant", "p_bee", "p_cat", *sets]
-    assert found["label"].tolist() == load_model(model).predict(frame[NAMES]).tolist()
+    assert actual.columns.tolist() == ["label", "p_ant", "p_bee", "p_cat", *sets]
+    assert actual["label"].tolist() == load_model(model).predict(frame[NAMES]).tolist()
 
 
 @pytest.mark.parametrize("out", ["o.csv", "o.parquet", "o.xlsx"])
@@ -469,22 +479,22 @@ def test_predict_keeps_the_columns_of_the_table(out, folder, frame, tmp_path, mo
         assert [line.rsplit(",", 6)[0] for line in lines] == text.splitlines()  # as they are
         assert lines[0].endswith(",when,label,p_ant,p_bee,p_cat,typicality,novel")
         return
-    found = (
+    actual = (
         pd.read_parquet(tmp_path / out)
         if out == "o.parquet"
         else pd.read_excel(tmp_path / out, engine="calamine")
     )
-    assert list(found.columns[: len(given.columns)]) == list(given.columns)
-    assert_allclose(found["length"], given["length"], rtol=1e-14)
-    assert found["höhe"].isna().sum() == 1
+    assert list(actual.columns[: len(given.columns)]) == list(given.columns)
+    assert_allclose(actual["length"], given["length"], rtol=1e-14)
+    assert actual["höhe"].isna().sum() == 1
 
 
 def test_predict_needs_only_the_variables_in_any_order(folder, frame, tmp_path):
     frame[["id", *NAMES[::-1]]].replace({"id": {"0001": "NA"}}).to_csv(tmp_path / "t.csv", index=False)
     run("predict", folder / "m.corral", tmp_path / "t.csv", "--id", "id", "--out", tmp_path / "o.csv", "-q")
-    found = pd.read_csv(tmp_path / "o.csv", dtype=str, keep_default_na=False)
-    assert found["id"][1] == "NA"
-    assert found["label"].tolist() == load_model(folder / "m.corral").predict(frame[NAMES]).tolist()
+    actual = pd.read_csv(tmp_path / "o.csv", dtype=str, keep_default_na=False)
+    assert actual["id"][1] == "NA"
+    assert actual["label"].tolist() == load_model(folder / "m.corral").predict(frame[NAMES]).tolist()
 
 
 def test_novel_rows_are_counted(folder, frame, tmp_path, monkeypatch):
@@ -520,33 +530,33 @@ def test_sets_and_decisions_equal_python(folder, frame, tmp_path):
     costs.to_csv(tmp_path / "costs.csv", index_label="true")
     arguments = ("predict", folder / "m.corral", folder / "t.csv", "--out", tmp_path / "o.csv")
     run(*arguments, "--set", 0.8, "--costs", tmp_path / "costs.csv", "--reject-cost", 0.3)
-    found = pd.read_csv(tmp_path / "o.csv", keep_default_na=False)
-    sets = found[["in_set_ant", "in_set_bee", "in_set_cat"]].to_numpy()
+    actual = pd.read_csv(tmp_path / "o.csv", keep_default_na=False)
+    sets = actual[["in_set_ant", "in_set_bee", "in_set_cat"]].to_numpy()
     assert_array_equal(sets, model.predict_set(frame[NAMES], 0.8))
     decided = model.decide(frame[NAMES], costs, reject_cost=0.3)
-    assert found["decision"].tolist() == ["" if label is None else label for label in decided]
+    assert actual["decision"].tolist() == ["" if label is None else label for label in decided]
 
 
-def test_other_classifiers_are_asked_as_well(folder, frame, tmp_path):
+def test_predict_with_a_model_without_densities(folder, frame, tmp_path):
     X, y = frame[NAMES], load_model(folder / "m.corral").predict(frame[NAMES])
     model = LSPClassifier().fit(X, y)
     save_model(model, tmp_path / "m.corral")
     (tmp_path / "costs.csv").write_text("true,ant,bee,cat\nant,0,5,1\nbee,1,0,2\ncat,9,1,0\n")
     arguments = ("predict", tmp_path / "m.corral", folder / "t.csv", "--out", tmp_path / "o.csv")
     run(*arguments, "--costs", tmp_path / "costs.csv", "--reject-cost", 0.3)
-    found = pd.read_csv(tmp_path / "o.csv", keep_default_na=False)
+    actual = pd.read_csv(tmp_path / "o.csv", keep_default_na=False)
     proba, costs = model.predict_proba(X), np.array([[0.0, 5.0, 1.0], [1.0, 0.0, 2.0], [9.0, 1.0, 0.0]])
-    assert_allclose(found[["p_ant", "p_bee", "p_cat"]], proba, rtol=1e-9)  # pandas may move last digits
+    assert_allclose(actual[["p_ant", "p_bee", "p_cat"]], proba, rtol=1e-9)  # pandas may move last digits
     decided = np.where((proba @ costs).min(axis=1) > 0.3, "", model.classes_[(proba @ costs).argmin(axis=1)])
-    assert_array_equal(found["decision"], decided)
-    assert "novel" not in found
+    assert_array_equal(actual["decision"], decided)
+    assert "novel" not in actual
     assert "holds LSPClassifier, and --set needs a model of class densities" in refused(
         *arguments, "--set", 0.8
     )
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "said"),
+    ("text", "options", "message"),
     [
         ("true,ant,bee\nant,0,1\nbee,1,0\n", (), "must name each class once, but 'cat' is missing"),
         ("true,ant,bee,dog\nant,0,1,1\ndog,1,1,0\n", (), "must name classes, but 'dog' is not one of"),
@@ -556,10 +566,10 @@ def test_other_classifiers_are_asked_as_well(folder, frame, tmp_path):
         ("true,ant,bee,cat\nant,0,1,1\n", ("--reject-cost", "inf"), "--reject-cost must be a finite number"),
     ],
 )
-def test_bad_costs_and_coverages_are_refused(text, options, said, folder, tmp_path):
+def test_bad_costs_and_coverages_are_refused(text, options, message, folder, tmp_path):
     (tmp_path / "costs.csv").write_text(text)
     arguments = ("predict", folder / "m.corral", folder / "t.csv", "--out", tmp_path / "o.csv")
-    assert said in refused(*arguments, "--costs", tmp_path / "costs.csv", *options)
+    assert message in refused(*arguments, "--costs", tmp_path / "costs.csv", *options)
     assert "--reject-cost needs --costs" in refused(*arguments, "--reject-cost", 1.0)
 
 
@@ -571,10 +581,10 @@ def test_kept_columns_may_have_any_name(names, folder, frame, tmp_path):
         arguments += ["--id", name]
     for _ in range(2):  # the first table is known as one of predictions
         assert "the label is in the column 'predicted_label'" in run(*arguments).stderr
-    found = pd.read_csv(tmp_path / "o.csv")
+    actual = pd.read_csv(tmp_path / "o.csv")
     columns = ["label", "p_ant", "p_bee", "p_cat", "typicality", "novel"]
-    assert found.columns.tolist() == [*names, "species", *(f"predicted_{column}" for column in columns)]
-    assert found["species"].tolist() == frame["species"].tolist()
+    assert actual.columns.tolist() == [*names, "species", *(f"predicted_{column}" for column in columns)]
+    assert actual["species"].tolist() == frame["species"].tolist()
 
 
 def test_what_is_read_is_not_written(folder, stand_ins):
@@ -598,8 +608,8 @@ def test_predict_leaves_the_old_file_if_a_late_row_is_bad(folder, frame, tmp_pat
     text[-1] = "1.0,oops,1.0,1.0,ant,0089"
     (tmp_path / "t.csv").write_text("\n".join(text), encoding="utf-8")
     (tmp_path / "o.csv").write_text("label,p_old")
-    said = refused("predict", folder / "m.corral", tmp_path / "t.csv", "--out", tmp_path / "o.csv")
-    assert "column '[bold]width' is not numeric: row 89 holds 'oops'; mend it" in said
+    message = refused("predict", folder / "m.corral", tmp_path / "t.csv", "--out", tmp_path / "o.csv")
+    assert "column '[bold]width' is not numeric: row 89 holds 'oops'; mend it" in message
     assert (tmp_path / "o.csv").read_text() == "label,p_old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o.csv", "t.csv"]
 
@@ -609,25 +619,25 @@ def test_predict_leaves_the_old_file_if_a_late_row_is_bad(folder, frame, tmp_pat
 
 @pytest.fixture
 def stand_ins(monkeypatch):
-    """The report and the plot, which have tests of their own: what they are asked for."""
-    asked = []
+    """Stand-ins for the report and the plot, which have tests of their own: the arguments of each call."""
+    calls = []
 
     def write_report(estimator, X, y, path, **options):
-        asked.append((path, estimator, X, y, options))
+        calls.append((path, estimator, X, y, options))
         path.write_text('<meta name="generator" content="corral">')
         return path
 
     class Display:
         @classmethod
         def from_explanation(cls, explanation, sample):
-            asked.append((explanation, sample))
+            calls.append((explanation, sample))
             display = cls()
             display.figure_ = Figure()
             return display
 
     monkeypatch.setitem(sys.modules, "corral.report", types.SimpleNamespace(write_report=write_report))
     monkeypatch.setattr("corral.display.ExplanationDisplay", Display, raising=False)
-    return asked
+    return calls
 
 
 def test_fit_writes_a_report_on_held_out_rows(folder, frame, tmp_path, stand_ins):
@@ -656,8 +666,8 @@ def test_report_measures_only_on_rows_that_the_model_has_not_seen(folder, frame,
     result = run(*arguments, "--target", "species", "--tolerance", 0.9)
     assert result.stdout == f"The report on 90 rows is in {tmp_path / 'r.html'}\n"
     assert result.stderr == (
-        "note: 60 of 90 rows are equal to training rows, in every digit; rows and errors in the report are "
-        "those of the other 30.\n"
+        "note: 60 of 90 rows are equal to training rows, in every digit; the report shows and counts only "
+        "the other 30.\n"
     )
     [(path, fitted, X, y, options)] = stand_ins
     assert path == tmp_path / "r.html"
@@ -672,19 +682,19 @@ def test_report_measures_only_on_rows_that_the_model_has_not_seen(folder, frame,
     assert refused(*arguments, "--tolerance", 1).startswith("--tolerance needs --target")
 
 
-def test_report_says_why_it_is_not_known_whether_rows_are_new(folder, frame, thinned, tmp_path, stand_ins):
+def test_report_says_why_it_is_not_known_whether_rows_are_new(folder, frame, compressed, tmp_path, stand_ins):
     X, y = frame[NAMES], frame["species"]
     lspc = tmp_path / "lspc.corral"
     save_model(LSPClassifier().fit(X, y), lspc)
     for model, why in (
         (folder / "m.corral", "all 90 rows are equal to training rows"),
-        (thinned, "of its 90 training rows the model has kept only some"),
+        (compressed, "the model has kept only some of its 90 training rows"),
         (lspc, "its LSPClassifier does not keep training rows as they were"),
     ):
-        said = run("report", model, folder / "t.csv", "-t", "species", "--out", tmp_path / "r.html").stderr
-        assert said.splitlines()[0] == (
-            f"note: it is not known whether any row is new to the model, because {why}; errors in the "
-            "report are those of all rows, and 'corral fit --report' measures on rows held out."
+        message = run("report", model, folder / "t.csv", "-t", "species", "--out", tmp_path / "r.html").stderr
+        assert message.splitlines()[0] == (
+            f"note: it is not known whether any row is new to the model, because {why}; the report "
+            "counts all rows, and 'corral fit --report' has scores on held-out rows."
         )
         assert stand_ins[-1][4]["held_out"] is None
 
@@ -694,8 +704,8 @@ def test_fit_tells_how_many_rows_a_goal_takes(folder, tmp_path, stand_ins):
     run(*fitting(folder / "t.csv"), *goal, "-q")
     assert stand_ins[-1][4]["sample_sizes"].goal == 0.9
     for without in ((), ("--report", tmp_path / "f.html", "--estimator", "rodeo")):
-        said = refused("fit", folder / "t.csv", "-t", "species", "--goal", 0.9, *without)
-        assert said.startswith("--goal 0.9 is for the report of --estimator cv")
+        message = refused("fit", folder / "t.csv", "-t", "species", "--goal", 0.9, *without)
+        assert message.startswith("--goal 0.9 is for the report of --estimator cv")
 
 
 def test_report_knows_of_groups(folder, frame, tmp_path, stand_ins):
@@ -710,8 +720,8 @@ def test_report_knows_of_groups(folder, frame, tmp_path, stand_ins):
     assert stand_ins[1][4]["held_out"].n_groups == 1
     assert refused(*arguments, "--group", "patient").startswith("--group needs --target")
     for name in ("species", "length"):
-        said = refused(*arguments, "-t", "species", "--group", name)
-        assert said == f"--group {name!r} is the target or a variable of the model."
+        message = refused(*arguments, "-t", "species", "--group", name)
+        assert message == f"--group {name!r} is the target or a variable of the model."
     assert "nobody" in refused(*arguments, "-t", "species", "--group", "nobody")
 
 
@@ -736,15 +746,15 @@ def test_explain_says_what_python_says(folder, frame):
     for name in ("label", "rival", "log_odds", "effective_rows", "nearest", "typicality"):
         assert result[name] == getattr(expected, name)[0], name
     for name in ("evidence", "conditional", "novelty_parts"):
-        assert [of_one[name] for of_one in result["variables"]] == getattr(expected, name)[0].tolist()
-    together = result["base"] + sum(of_one["evidence"] for of_one in result["variables"])
+        assert [each[name] for each in result["variables"]] == getattr(expected, name)[0].tolist()
+    together = result["base"] + sum(each["evidence"] for each in result["variables"])
     assert together == pytest.approx(np.log(result["probability"] / result["probability_rival"]))
-    assert [of_one["value"] for of_one in result["variables"]] == frame[NAMES].iloc[5].tolist()
-    assert [of_one["row"] for of_one in result["training_rows"]] == expected.rows[0].tolist()
+    assert [each["value"] for each in result["variables"]] == frame[NAMES].iloc[5].tolist()
+    assert [each["row"] for each in result["training_rows"]] == expected.rows[0].tolist()
     words = run(*arguments).stdout
-    said = [sentence for sentence in expected.sentences(0, "Row 5").values() if sentence]
-    assert len(said) >= 5
-    assert all(sentence in words.splitlines() for sentence in said)
+    message = [sentence for sentence in expected.sentences(0, "Row 5").values() if sentence]
+    assert len(message) >= 5
+    assert all(sentence in words.splitlines() for sentence in message)
     assert all(name in words for name in NAMES)
     assert f"{expected.rows[0, 0]}, which equals it ({expected.shares[0, 0]:.0%})" in words
 
@@ -797,17 +807,17 @@ def test_sample_size(folder):
     "option", ["--initial-size 10", "--held-out 10", "--step 30", "--allocation proportional"]
 )
 def test_options_of_the_bound_need_it(folder, option):
-    said = refused("sample-size", folder / "t.csv", "-t", "species", "--drop", "id", *option.split())
-    assert said.endswith("--step and --allocation are for --tolerance, which was not given.")
+    message = refused("sample-size", folder / "t.csv", "-t", "species", "--drop", "id", *option.split())
+    assert message.endswith("--step and --allocation are for --tolerance, which was not given.")
 
 
-def test_learning_curve(folder, thinned):
+def test_learning_curve(folder, compressed):
     arguments = ["sample-size", folder / "t.csv", "-t", "species", "--drop", "id", "--goal", 0.95]
     result = answered(*arguments)
     assert set(result["rows"]) == set(SPECIES)
     assert [each["rows"] for each in result["expected"]][-1] is None
     assert [need["class"] for need in result["needed"]] == [None, *sorted(SPECIES)]
-    for each in (*result["measured"], *(found["accuracy"] for found in result["expected"])):
+    for each in (*result["measured"], *(point["accuracy"] for point in result["expected"])):
         assert 0 <= each.get("accuracy", each.get("value")) <= 1
     shown = run(*arguments).stdout
     assert shown.startswith("LearningCurve: accuracy ")
@@ -817,9 +827,9 @@ def test_learning_curve(folder, thinned):
     assert grouped != shown  # groups are divided otherwise than rows
     page = (folder / "t.csv", "--goal", 0.9, "--out", folder / "curve.html")
     assert "must be a CorralClassifier" in refused("report", folder / "m.corral", *page)
-    assert refused("report", thinned, *page) == (
-        f"--goal needs all 90 training rows, and {thinned} has not kept them all: ask 'corral fit --report "
-        "--goal' instead."
+    assert refused("report", compressed, *page) == (
+        f"--goal needs all 90 training rows, and {compressed} has not kept them all: use 'corral fit "
+        "--report --goal' instead."
     )
 
 
@@ -836,7 +846,7 @@ def test_demo_goes_the_whole_way(tmp_path, monkeypatch):
     assert "bill_length_mm = 58 " in shown
     ids = [set(pd.read_csv(tmp_path / "d" / name)["id"]) for name in ("groups.csv", "new_groups.csv")]
     assert ids[0] & ids[1] == set()
-    assert "levels: island (3), sex (2)" in shown
+    assert "categories: island (3), sex (2)" in shown
     assert "year" not in load_model(tmp_path / "d" / "penguins.corral").feature_names_in_
     reports = [str(tmp_path / "d" / name) for name in ("groups.html", "penguins.html")]
     assert shown.endswith(f"Open the reports in a browser: {' and '.join(reports)}\n")
@@ -854,8 +864,8 @@ def test_demo_goes_the_whole_way(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
 def test_a_table_that_cannot_be_read(name, folder, tmp_path):
     (tmp_path / name).symlink_to("/proc/self/mem")
-    said = refused("predict", folder / "m.corral", tmp_path / name, "--out", tmp_path / "o.csv")
-    assert said.startswith(f"{tmp_path / name} cannot be read")
+    message = refused("predict", folder / "m.corral", tmp_path / name, "--out", tmp_path / "o.csv")
+    assert message.startswith(f"{tmp_path / name} cannot be read")
 
 
 DAYS = pd.date_range("2020-01-01", periods=90)
@@ -879,9 +889,9 @@ NO_TIME = (
 def test_columns_of_parquet_that_are_not_taken(column, sentence, frame, tmp_path):
     frame.assign(odd=column).to_parquet(tmp_path / "t.parquet")
     arguments = (tmp_path / "t.parquet", "--target", "species", "--id", "id")
-    found = run("check", *arguments).stdout
-    assert f"- {sentence}\n" in found
-    assert "odd (" not in found.replace(sentence, "")
+    shown = run("check", *arguments).stdout
+    assert f"- {sentence}\n" in shown
+    assert "odd (" not in shown.replace(sentence, "")
     assert refused("fit", *arguments) == f"{arguments[0]}: {sentence}"
 
 
@@ -924,7 +934,7 @@ def test_dates_of_spreadsheets(frame, tmp_path):
     sentence = "'x' would be numeric, but row 0 holds '2020-01-01 00:00:00'"
     assert sentence in run("check", *arguments).stdout
     assert sentence in refused("fit", *arguments)
-    assert "levels: x (90)" in run("check", *arguments, "--categorical", "x").stdout
+    assert "categories: x (90)" in run("check", *arguments, "--categorical", "x").stdout
 
 
 def test_types_of_parquet_decide_what_a_column_is(frame, tmp_path):
@@ -948,8 +958,8 @@ def test_what_pandas_notes_in_parquet_is_not_read(folder, frame, tmp_path):
     table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata({"pandas": "{damaged"})
     pq.write_table(table, tmp_path / "t.parquet")
     run("predict", folder / "m.corral", tmp_path / "t.parquet", "--out", tmp_path / "o.csv")
-    found = pd.read_csv(tmp_path / "o.csv")["label"].tolist()
-    assert found == load_model(folder / "m.corral").predict(frame[NAMES]).tolist()
+    actual = pd.read_csv(tmp_path / "o.csv")["label"].tolist()
+    assert actual == load_model(folder / "m.corral").predict(frame[NAMES]).tolist()
 
 
 def test_out_of_memory_and_full_disks(folder, monkeypatch):
@@ -978,8 +988,8 @@ def test_bad_models_and_rows(folder, frame, tmp_path):
     assert "no folder" in refused("fit", table, *target, "--model", tmp_path / "none" / "m.corral")
     assert "not a file that can be replaced" in refused("fit", table, *target, "--report", tmp_path)
     assert "has no column 'colour'" in refused("predict", model, table, "--out", out, "--id", "colour")
-    said = refused("predict", model, table, "--out", out, "--id", "höhe")
-    assert said.startswith(f"'höhe' is a variable of {model}")
+    message = refused("predict", model, table, "--out", out, "--id", "höhe")
+    assert message.startswith(f"'höhe' is a variable of {model}")
     assert "has rows 0 to 89, and no row 90" in refused("explain", model, table, "--row", 90)
     assert "--jobs must not be 0" in refused("predict", model, table, "--out", out, "--jobs", 0)
     save_model(RodeoClassifier().fit(frame[NAMES].to_numpy(), frame["species"]), tmp_path / "x.corral")
@@ -992,9 +1002,9 @@ def test_bad_models_and_rows(folder, frame, tmp_path):
 @pytest.mark.parametrize("line", ["fit", "fit {}", "fit {} --cv x", "fit {} -t y --cv 1", "fly", "--fly"])
 def test_a_command_line_that_makes_no_sense(line):
     arguments = [word.format(__file__) for word in line.split()]
-    said = refused(*arguments)
-    assert said.endswith("--help'.")
-    assert refused(*arguments, "--json") == said
+    message = refused(*arguments)
+    assert message.endswith("--help'.")
+    assert refused(*arguments, "--json") == message
 
 
 def test_version_and_help():
@@ -1020,10 +1030,10 @@ def test_shell_completion(words, expected):
 
 def complete(words):
     """What bash is offered; a process of its own, since its environment is what asks."""
-    asked = {"_CORRAL_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    request = {"_CORRAL_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
     code = "from corral.cli import app; app(prog_name='corral')"
     done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], env=os.environ | request, capture_output=True, text=True, check=True
     )
     return done.stdout.splitlines()
 

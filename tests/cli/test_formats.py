@@ -46,28 +46,28 @@ def model(frame, tmp_path_factory):
 
 
 def read(path, **given):
-    """The table, and what is told of how it is written."""
-    with warnings.catch_warnings(record=True) as told:
+    """The table, and the notes on its format."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         table = read_table(open_table(path, **given), NUMBERS, {"y": [""], "id": []})
-    return table, [str(each.message).removeprefix(f"{path} ") for each in told]
+    return table, [str(each.message).removeprefix(f"{path} ") for each in caught]
 
 
-def assert_same(found, frame, exact=True):
+def assert_same(actual, frame, exact=True):
     (assert_array_equal if exact else assert_allclose)(
-        found[NUMBERS].to_numpy(float), frame[NUMBERS].to_numpy()
+        actual[NUMBERS].to_numpy(float), frame[NUMBERS].to_numpy()
     )
     for name in ("id", "y"):
-        assert found[name].tolist() == frame[name].tolist()
+        assert actual[name].tolist() == frame[name].tolist()
 
 
 @pytest.mark.parametrize("name", [*TEXT, *BINARY, "t.xlsx"])
 def test_what_is_written_is_read_again(name, frame, tmp_path, monkeypatch):
     monkeypatch.setattr(corral.cli.tables, "CHUNK", 40)
     write_table(tmp_path / name, frame)
-    found, told = read(tmp_path / name)
-    assert_same(found, frame, exact=name != "t.xlsx")  # which has 16 digits
-    assert told == []
+    actual, notes = read(tmp_path / name)
+    assert_same(actual, frame, exact=name != "t.xlsx")  # which has 16 digits
+    assert notes == []
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.feather"])
@@ -78,8 +78,8 @@ def test_an_index_of_pandas_without_a_name_is_no_column(name, frame, tmp_path):
     (pq.write_table if name == "t.parquet" else feather.write_feather)(table, path)
     assert "__index_level_0__" in table.column_names
     assert answered("fit", path, "-t", "y", "--estimator", "rodeo")["variables"] == NUMBERS
-    found = answered("check", path, "-t", "y")
-    assert (found["columns"], [each["columns"] for each in found["findings"]]) == (4, [])
+    actual = answered("check", path, "-t", "y")
+    assert (actual["columns"], [each["columns"] for each in actual["findings"]]) == (4, [])
     named = ("--id", "__index_level_0__", "--model", tmp_path / "m")
     assert answered("fit", path, "-t", "y", "--estimator", "rodeo", *named)["variables"] == NUMBERS
     assert load_model(tmp_path / "m").row_names_in_.tolist() == filtered.index.astype(str).tolist()
@@ -89,8 +89,8 @@ def test_others_read_what_is_written(frame, tmp_path):
     for name in ("t.csv.gz", "t.csv.bz2", "t.csv.xz", "t.feather", "t.xlsx"):
         write_table(tmp_path / name, frame)
     for packing in ("gz", "bz2", "xz"):
-        found = pd.read_csv(tmp_path / f"t.csv.{packing}", dtype={"id": str}, keep_default_na=False)
-        pd.testing.assert_frame_equal(found, frame)
+        actual = pd.read_csv(tmp_path / f"t.csv.{packing}", dtype={"id": str}, keep_default_na=False)
+        pd.testing.assert_frame_equal(actual, frame)
     assert pd.read_feather(tmp_path / "t.feather")["id"].tolist() == frame["id"].tolist()
     assert (
         pd.read_excel(tmp_path / "t.xlsx", engine="openpyxl", dtype={"id": str})["id"].tolist()
@@ -104,14 +104,14 @@ def test_others_read_what_is_written(frame, tmp_path):
 def test_how_a_text_is_written_is_found_out(encoding, separator, decimal, frame, tmp_path):
     text = frame.to_csv(index=False, sep=separator, decimal=decimal, lineterminator="\r\n")
     (tmp_path / "t.csv").write_bytes(text.encode(encoding))
-    found, told = read(tmp_path / "t.csv")
-    assert_same(found, frame)
+    actual, notes = read(tmp_path / "t.csv")
+    assert_same(actual, frame)
     expected = [f"separator {separator!r}"] * (separator != ",") + ["decimal comma"] * (decimal == ",")
     expected += [f"encoding {encoding}"] * (not encoding.startswith("utf-8"))
-    assert told == ([f"is read with {', '.join(expected)}."] if expected else [])
-    found, told = read(tmp_path / "t.csv", separator=separator, decimal=decimal, encoding=encoding)
-    assert told == []
-    assert_same(found, frame)
+    assert notes == ([f"is read with {', '.join(expected)}."] if expected else [])
+    actual, notes = read(tmp_path / "t.csv", separator=separator, decimal=decimal, encoding=encoding)
+    assert notes == []
+    assert_same(actual, frame)
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,8 @@ def test_separators_and_decimals(text, separator, decimal, tmp_path):
     (tmp_path / "t.csv").write_text(text)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = open_table(tmp_path / "t.csv")
-    assert (found.separator, found.decimal) == (separator, decimal)
+        actual = open_table(tmp_path / "t.csv")
+    assert (actual.separator, actual.decimal) == (separator, decimal)
 
 
 @given(
@@ -150,9 +150,9 @@ def test_a_spreadsheet_of_a_european_desk(tmp_path_factory, rows):
     path.write_bytes(frame.to_csv(index=False, sep=";", decimal=",").encode("cp1252"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = read_table(open_table(path), ["Größe", "Zahl"], {"Klasse": []})
-    assert found["Größe"].tolist() == frame["Größe"].tolist()
-    assert found["Klasse"].tolist() == frame["Klasse"].tolist()
+        actual = read_table(open_table(path), ["Größe", "Zahl"], {"Klasse": []})
+    assert actual["Größe"].tolist() == frame["Größe"].tolist()
+    assert actual["Klasse"].tolist() == frame["Klasse"].tolist()
 
 
 def test_a_strange_letter_far_below(tmp_path):
@@ -183,9 +183,9 @@ def test_sheets_are_told_of(frame, tmp_path):
         book.active.append(row)
     book.create_sheet("more").append([1])
     book.save(tmp_path / "t.xlsx")
-    found, told = read(tmp_path / "t.xlsx")
-    assert_same(found, frame, exact=False)
-    assert set(told) == {"has 2 sheets; the first, 'Sheet', is read."}
+    actual, notes = read(tmp_path / "t.xlsx")
+    assert_same(actual, frame, exact=False)
+    assert set(notes) == {"has 2 sheets; the first, 'Sheet', is read."}
 
 
 def test_sheets_of_other_offices(frame, tmp_path):
@@ -226,9 +226,9 @@ def test_predict_from_and_to_standard_streams(name, model, frame, tmp_path, monk
     write_table(tmp_path / name, frame)
     content = (tmp_path / name).read_bytes()
     result = piped(content, "predict", model, "-", "--id", "id", "--out", "-", "--json")
-    found = pd.read_csv(io.StringIO(result.stdout), dtype={"id": str}, keep_default_na=False)
-    assert found["id"].tolist() == frame["id"].tolist()
-    assert_allclose(found["p_b"], load_model(model).predict_proba(frame[NUMBERS])[:, 1], rtol=1e-12)
+    actual = pd.read_csv(io.StringIO(result.stdout), dtype={"id": str}, keep_default_na=False)
+    assert actual["id"].tolist() == frame["id"].tolist()
+    assert_allclose(actual["p_b"], load_model(model).predict_proba(frame[NUMBERS])[:, 1], rtol=1e-12)
     piped(content, "predict", model, "-", "--id", "id", "--out", tmp_path / "o.csv")
     assert (tmp_path / "o.csv").read_bytes().decode() == result.stdout
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, "o.csv"])
@@ -250,24 +250,24 @@ def test_other_commands_read_the_standard_input(model, frame, tmp_path, monkeypa
 
 
 def test_faults_of_standard_streams(model):
-    def said(content, *arguments):
+    def error(content, *arguments):
         result = piped(content, *arguments, code=2)
         return result.stderr.splitlines()[-1].removeprefix("error: ")
 
     predict = ("predict", model, "-", "--out", "-")
-    assert said(b"", *predict) == "the standard input is empty."
-    assert said(b"a,b\n1,2\n", *predict).startswith("the standard input has no column 'L")
-    assert said(b"a,y\n1,u\n2,v\n3,u\n4,v\nx,v\n", "fit", "-", "-t", "y").startswith(
+    assert error(b"", *predict) == "the standard input is empty."
+    assert error(b"a,b\n1,2\n", *predict).startswith("the standard input has no column 'L")
+    assert error(b"a,y\n1,u\n2,v\n3,u\n4,v\nx,v\n", "fit", "-", "-t", "y").startswith(
         "the standard input: column 'a' would be num"
     )
     no_file = "the standard output takes the tables of predict and the pages of report: name a file."
-    assert said(b"a,y\n1,u\n", "fit", "-", "-t", "y", "--model", "-") == no_file
-    assert said(b"a,y\n1,u\n", "explain", model, "-", "--row", 0, "--plot", "-") == no_file
+    assert error(b"a,y\n1,u\n", "fit", "-", "-t", "y", "--model", "-") == no_file
+    assert error(b"a,y\n1,u\n", "explain", model, "-", "--row", 0, "--plot", "-") == no_file
 
 
 def test_pipes_of_a_shell(model, frame):
     """In processes of their own: all is said that is to be said, and nothing else."""
-    command = [sys.executable, "-m", "corral.cli", "predict", str(model), "-", "--out", "-"]
+    command = [sys.executable, "-m", "corral", "predict", str(model), "-", "--out", "-"]
     content = frame.to_csv(index=False).encode()
     done = subprocess.run(command, input=content, capture_output=True, check=True)
     assert done.stdout.decode() == piped(content, "predict", model, "-", "--out", "-").stdout

@@ -1,4 +1,4 @@
-"""Mistakes on the command line: each is refused in one sentence that names the value and the remedy."""
+"""Errors on the command line: each is refused in one sentence that names the value and the remedy."""
 
 import os
 import re
@@ -48,10 +48,10 @@ def error(*arguments):
 )
 def test_a_wrong_option_is_named_with_its_value(options, sentence, table, monkeypatch):
     monkeypatch.chdir(table.parent)
-    said = error("fit", table, "-t", "kind", *options)
-    assert re.search(sentence, said), said
-    assert "Value error" not in said
-    assert "Input" not in said
+    message = error("fit", table, "-t", "kind", *options)
+    assert re.search(sentence, message), message
+    assert "Value error" not in message
+    assert "Input" not in message
     assert [path.name for path in table.parent.iterdir()] == ["t.csv"]
 
 
@@ -65,15 +65,15 @@ def test_model_and_table_in_the_wrong_order(table, model):
 def test_columns_of_another_case_are_named(table, model):
     frame = pd.read_csv(table).rename(columns={"length": "Length", "width": "breadth"})
     frame.to_csv(table, index=False)
-    said = error("predict", model, table, "-o", table.with_name("o.csv"))
-    assert said.endswith("has no column 'length', 'width'; did you mean 'Length' for 'length'?")
+    message = error("predict", model, table, "-o", table.with_name("o.csv"))
+    assert message.endswith("has no column 'length', 'width'; did you mean 'Length' for 'length'?")
 
 
 def test_infinite_and_huge_numbers_have_a_remedy(table):
     frame = pd.read_csv(table)
     frame.assign(width=np.where(frame.index == 3, np.inf, 1.0)).to_csv(table, index=False)
-    said = error("fit", table, "-t", "kind")
-    assert said.endswith("in row 3: mend it, or say --na-values inf if it is a missing value.")
+    message = error("fit", table, "-t", "kind")
+    assert message.endswith("in row 3: mend it, or say --na-values inf if it is a missing value.")
     assert "accuracy" in run("fit", table, "-t", "kind", "--na-values", "inf", "-q").stdout
     frame.assign(width=np.where(frame.index % 2, 1e308, -1e308)).to_csv(table, index=False)
     assert "column 'width' holds -1e+308 in row 0, which is too large" in error("fit", table, "-t", "kind")
@@ -81,8 +81,8 @@ def test_infinite_and_huge_numbers_have_a_remedy(table):
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder in which nobody can make a file")
 def test_a_file_that_cannot_be_written_is_refused_before_the_fit(table):
-    said = error("fit", table, "-t", "no such column", "-m", "/proc/self/m.corral")
-    assert said.startswith("/proc/self/m.corral: ")  # and not about the column, which is looked for later
+    message = error("fit", table, "-t", "no such column", "-m", "/proc/self/m.corral")
+    assert message.startswith("/proc/self/m.corral: ")  # and not about the column, which is looked for later
 
 
 def test_an_interrupt_while_modules_are_loaded_prints_no_traceback(tmp_path):

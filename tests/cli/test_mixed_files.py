@@ -1,4 +1,4 @@
-"""Tables as they are through the command line: levels, gaps and groups in files of every format."""
+"""Categories, missing values and groups on the command line, in files of every format."""
 
 import json
 
@@ -22,7 +22,7 @@ NAMES = ["a", "colour", "ward", "smokes"]
 
 @pytest.fixture(scope="module")
 def frame():
-    """A number, words, codes with zeros in front, and yes or no, all with gaps; two classes."""
+    """A number, words, codes with zeros in front, and yes or no, all with missing values; two classes."""
     rng = np.random.default_rng(5)
     y = np.repeat(["u", "v"], N // 2)
     is_v = y == "v"
@@ -70,32 +70,32 @@ def predicted(model, table, out, *options):
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "comma.csv", "t.parquet", "t.feather", "t.xlsx"])
 def test_every_format_gives_the_model_and_the_answers_of_python(name, folder, frame, fitted, tmp_path):
-    found = json.loads(fit(folder / name, "--model", tmp_path / "m.corral").stdout)
-    assert found["levels"] == {"colour": 3, "ward": 2, "smokes": 2}
-    assert found["gaps"] == {"a": 4, "colour": 5, "ward": 6, "smokes": 7}
+    actual = json.loads(fit(folder / name, "--model", tmp_path / "m.corral").stdout)
+    assert actual["categories"] == {"colour": 3, "ward": 2, "smokes": 2}
+    assert actual["missing_values"] == {"a": 4, "colour": 5, "ward": 6, "smokes": 7}
     loaded = load_model(tmp_path / "m.corral")
     assert loaded.encoding_.categories == [None, ["green", "light blue", "red"], ["01", "1"], [False, True]]
     assert_array_equal(loaded.predict_proba(frame[NAMES]), fitted.predict_proba(frame[NAMES]))
     proba, result = predicted(folder / "m.corral", folder / name, tmp_path / "o.csv")
     assert_array_equal(proba, fitted.predict_proba(frame[NAMES]))
-    assert json.loads(result.stdout)["unknown_levels"] == {}
+    assert json.loads(result.stdout)["unknown_categories"] == {}
 
 
-def test_levels_not_known_count_as_gaps_and_are_told(folder, frame, fitted, tmp_path):
+def test_unknown_categories_count_as_missing_and_are_noted(folder, frame, fitted, tmp_path):
     new = frame.astype(object).where(frame.notna(), None)
     new.loc[[3, 8, 9], "colour"] = ["black", "black", "Red"]
     new.loc[4, "smokes"] = "often"
     new.to_csv(tmp_path / "n.csv", index=False)
     proba, result = predicted(folder / "m.corral", tmp_path / "n.csv", tmp_path / "o.csv")
-    assert json.loads(result.stdout)["unknown_levels"] == {"colour": 3, "smokes": 1}
+    assert json.loads(result.stdout)["unknown_categories"] == {"colour": 3, "smokes": 1}
     assert json.loads(result.stderr)["note"] == (
         "4 values are categories that no training row has, and count as missing: 3 of 'colour' (such as "
         "'black'), 1 of 'smokes' (such as 'often')."
     )
-    gaps = frame[NAMES].copy()
-    gaps.loc[[3, 8, 9], "colour"] = None
-    gaps.loc[4, "smokes"] = None
-    assert_array_equal(proba, fitted.predict_proba(gaps))
+    incomplete = frame[NAMES].copy()
+    incomplete.loc[[3, 8, 9], "colour"] = None
+    incomplete.loc[4, "smokes"] = None
+    assert_array_equal(proba, fitted.predict_proba(incomplete))
     result = run("explain", folder / "m.corral", tmp_path / "n.csv", "--row", 4)
     assert result.stderr == (
         "note: 1 value is a level that no training row has, and counts as missing: 1 of 'smokes' (such as "
@@ -118,14 +118,14 @@ def test_text_where_the_model_has_numbers_is_refused(folder, frame, tmp_path):
     new = frame.astype(object)
     new.loc[7, "a"] = "12,5x"
     new.to_csv(tmp_path / "n.csv", index=False)
-    said = (
+    message = (
         f"{tmp_path / 'n.csv'}: column 'a' is not numeric: row 7 holds '12,5x'; mend it, or say --na-values "
     )
-    said += "if it stands for a missing value."
+    message += "if it stands for a missing value."
     model, to = folder / "m.corral", tmp_path / "o.csv"
-    assert refused("predict", model, tmp_path / "n.csv", "--out", to) == said
-    assert refused("report", model, tmp_path / "n.csv", "--out", tmp_path / "o.html") == said
-    assert refused("explain", model, tmp_path / "n.csv", "--row", 7) == said
+    assert refused("predict", model, tmp_path / "n.csv", "--out", to) == message
+    assert refused("report", model, tmp_path / "n.csv", "--out", tmp_path / "o.html") == message
+    assert refused("explain", model, tmp_path / "n.csv", "--row", 7) == message
     assert not to.exists()
 
 
@@ -177,16 +177,13 @@ def visits(tmp_path_factory):
 
 @pytest.mark.parametrize("options", [(), ("--cv", 3)])
 def test_scores_are_those_of_new_groups(options, visits, tmp_path):
-    def found(*more):
-        return answered("fit", visits, "-t", "y", "--estimator", "rodeo", *options, *more)
-
-    known = found("--drop", "patient")
-    new = found("--group", "patient")
-    accuracies = [of["scores"]["RodeoClassifier"]["accuracy"] for of in (known, new)]
-    assert accuracies[0] > 0.75
-    assert accuracies[1] < 0.65
-    assert (new["group"], new["groups"]) == ("patient", 24)
-    assert new["variables"] == ["a", "b", "c"]
+    fit = ("fit", visits, "-t", "y", "--estimator", "rodeo", *options)
+    by_row = answered(*fit, "--drop", "patient")
+    by_group = answered(*fit, "--group", "patient")
+    assert by_row["scores"]["RodeoClassifier"]["accuracy"] > 0.75
+    assert by_group["scores"]["RodeoClassifier"]["accuracy"] < 0.65
+    assert (by_group["group"], by_group["groups"]) == ("patient", 24)
+    assert by_group["variables"] == ["a", "b", "c"]
 
 
 def test_a_model_of_groups_needs_no_groups_later(visits, tmp_path):
@@ -223,8 +220,8 @@ def test_fit_tells_that_one_group_gives_no_interval(tmp_path):
     assert "no interval, since all are of one group" in (tmp_path / "r.html").read_text(encoding="utf-8")
     brief = run(*fit, "--test-size", 0.33, "-q").stdout
     assert ", no interval, since all are of one group, held out 20 of 60 rows" in brief
-    found = answered(*fit, "--test-size", 0.33)["scores"]
-    assert all(set(scores["intervals"].values()) == {None} for scores in found.values())
+    scores = answered(*fit, "--test-size", 0.33)["scores"]
+    assert all(set(each["intervals"].values()) == {None} for each in scores.values())
     assert "intervals are for new groups, of which 3 were held out" in run(*fit, "--cv", 3).stdout
 
 
@@ -256,8 +253,8 @@ def test_new_rows_of_a_mixed_table_are_told_from_training_rows(frame, fitted):
     assert unseen_predictions(fitted, table, frame["y"].to_numpy()) is None
     row = table["a"].idxmax()
     table.loc[row, "colour"] = {"red": "green", "green": "red"}.get(table.loc[row, "colour"], "red")
-    found = unseen_predictions(fitted, table, frame["y"].to_numpy())
-    assert found.truth.tolist() == [frame["y"][row]]
+    actual = unseen_predictions(fitted, table, frame["y"].to_numpy())
+    assert actual.truth.tolist() == [frame["y"][row]]
     table.loc[row, "colour"] = None if pd.notna(frame["colour"][row]) else "red"
     assert len(unseen_predictions(fitted, table, frame["y"].to_numpy()).truth) == 1
 
@@ -274,7 +271,7 @@ def hostile_columns(rng, y):
         np.full(n, "same"),
         np.full(n, 3),
         np.where(rng.random(n) < 0.9, "", number),
-        np.where(y == "u", "", number),  # gaps in one class only
+        np.where(y == "u", "", number),  # missing values in one class only
         np.where(y == "u", "only here", ""),
         np.where(rng.random(n) < 0.05, "oops", number),
         np.array([f"t{i}" for i in range(n)]),
@@ -298,15 +295,15 @@ def test_hostile_tables(seed, tmp_path):
     group = ("--group", "g") if seed % 3 == 0 else ("--drop", "g")
     model, out = tmp_path / "m.corral", tmp_path / "o.csv"
     arguments = ("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo", "--json", *group)
-    said = CliRunner().invoke(app, [str(argument) for argument in (*arguments, "--model", model)])
-    assert said.exit_code in (0, 2), said.exception
-    told = [json.loads(line) for line in said.stderr.splitlines()]
-    assert not [line for line in told if "encountered" in line.get("note", "")]
-    if said.exit_code:
-        assert list(told[-1]) == ["error"]
+    message = CliRunner().invoke(app, [str(argument) for argument in (*arguments, "--model", model)])
+    assert message.exit_code in (0, 2), message.exception
+    notes = [json.loads(line) for line in message.stderr.splitlines()]
+    assert not [line for line in notes if "encountered" in line.get("note", "")]
+    if message.exit_code:
+        assert list(notes[-1]) == ["error"]
         assert not model.exists()
         return
-    json.loads(said.stdout)
+    json.loads(message.stdout)
     proba, _ = predicted(model, tmp_path / "t.csv", out)
     assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-9)
     run("explain", model, tmp_path / "t.csv", "--row", 0)

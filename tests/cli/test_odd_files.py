@@ -1,4 +1,4 @@
-"""Odd files and mistakes that people make, each with the exact answer; none ends in a traceback."""
+"""Odd files and errors that people make, each with the exact answer; none ends in a traceback."""
 
 import bz2
 import gzip
@@ -53,7 +53,8 @@ READABLE = SUFFIXES.replace(".xlsx", ".xlsx, .xls, .xlsb, .ods")
 NO_TEXT = "{} is not text, or needs --encoding: it holds the byte 0x00."
 NO_EXCEL = "{} cannot be read as Excel: Cannot detect file format; it may be damaged, or be locked."
 NO_ENCODING = "--encoding: there is no encoding {!r}; utf-8, utf-16, cp1252 and latin-1 are some."
-OTHERWISE = "; or leave the column out by --drop, or make levels of its values by --categorical."
+TOO_MANY_CELLS = "{} is not a proper table: rows have more fields than there are names."
+OTHERWISE = "; or leave the column out by --drop, or make categories of it by --categorical."
 
 # Name of the file, unless t.csv, what is in it, and the sentence; '...' stands for words of other packages.
 REFUSED = {
@@ -108,7 +109,7 @@ REFUSED = {
     ),
     "one name too few": (
         "a,y\n" + text().partition("\n")[2],
-        "{} is not a proper table: rows have more fields than there are names.",
+        TOO_MANY_CELLS,
     ),
     "a title above the names": (
         "Measurements of May\n" + text(),
@@ -125,7 +126,7 @@ REFUSED = {
     "a target in capitals": (text().replace("b,y", "b,Y", 1), "{} has no column 'y'; did you mean 'Y'?"),
     "a target with a space": (text().replace("b,y", "b, y", 1), "{} has no column 'y'; did you mean ' y'?"),
     "no target": (text().replace("b,y", "b,kind", 1), "{} has no column 'y'; it has 'a', 'b', 'kind'."),
-    "gaps in the target": (
+    "missing classes": (
         with_cells("y", {3: "", 5: ""}),
         "{}: the target 'y' is missing in 2 rows, the first of them row 3: fill it in, or leave such rows "
         "out by --missing drop-unlabelled.",
@@ -183,7 +184,7 @@ REFUSED = {
     "integers that are one float": (
         text(rows().assign(a=np.arange(90071992547409930, 90071992547409930 + N))),
         "{}: column 'a' holds the integers 90071992547409930 and 90071992547409931, which are one number as "
-        "floats: leave it out by --drop, or make levels of it by --categorical.",
+        "floats: leave it out by --drop, or make categories of it by --categorical.",
     ),
 }
 
@@ -198,10 +199,10 @@ def answer(folder, name, content, *options, code):
 def assert_says(result, sentence):
     """The error, but for words of other packages."""
     assert result.stdout == ""
-    said = json.loads(result.stderr.splitlines()[-1])["error"]
+    message = json.loads(result.stderr.splitlines()[-1])["error"]
     start, foreign, end = sentence.partition("...")
-    assert said.startswith(start)
-    assert said.endswith(end or ".") if foreign else said == start
+    assert message.startswith(start)
+    assert message.endswith(end or ".") if foreign else message == start
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -259,8 +260,8 @@ READ = {
 def test_read_as_it_is_meant(case, tmp_path):
     *name, content, note = READ[case]
     path, result = answer(tmp_path, *(name or ["t.csv"]), content, code=0)
-    found = json.loads(result.stdout)
-    assert (found["rows"], len(found["variables"])) == (N, 2)
+    actual = json.loads(result.stdout)
+    assert (actual["rows"], len(actual["variables"])) == (N, 2)
     assert notes_of(result) == ([] if note is None else note.replace("{}", str(path)).split("|"))
 
 
@@ -268,9 +269,9 @@ def sexes(*odd):
     return text(rows().assign(sex=[*odd, *["m", "f"] * N][:N]))
 
 
-def taken(content, *options, n_categories=None, gaps=None, note=""):
-    """What is in the table, options, how many levels and gaps there are by column, and the note."""
-    return content, options, n_categories or {}, gaps or {}, note
+def taken(content, *options, n_categories=None, n_missing=None, note=""):
+    """Content, options, numbers of categories and of missing values by column, and the note."""
+    return content, options, n_categories or {}, n_missing or {}, note
 
 
 TAKEN = {
@@ -278,11 +279,13 @@ TAKEN = {
     "words that are not wanted": taken(
         sexes(), "--numeric-only", note="left out, because not numeric: 'sex'"
     ),
-    "words and gaps": taken(
-        sexes("", "NA", "null", "?"), "--na-values", "?", n_categories={"sex": 2}, gaps={"sex": 4}
+    "words and missing values": taken(
+        sexes("", "NA", "null", "?"), "--na-values", "?", n_categories={"sex": 2}, n_missing={"sex": 4}
     ),
-    "yes, no and gaps": taken(
-        text(rows().assign(c=["TRUE", "false", "", "True"] * (N // 4))), n_categories={"c": 2}, gaps={"c": 10}
+    "yes, no and missing values": taken(
+        text(rows().assign(c=["TRUE", "false", "", "True"] * (N // 4))),
+        n_categories={"c": 2},
+        n_missing={"c": 10},
     ),
     "codes": taken(
         text(rows().assign(c=["01", "1"] * (N // 2))),
@@ -304,7 +307,7 @@ TAKEN = {
         "unknown: leave it out, or make a few categories of them (--drop a).",
     ),
     "a slip that stands for nothing": taken(
-        with_cells("a", {17: "1.2.3"}), "--na-values", "1.2.3", gaps={"a": 1}
+        with_cells("a", {17: "1.2.3"}), "--na-values", "1.2.3", n_missing={"a": 1}
     ),
     "text in a third of the rows": taken(
         text(rows().assign(c=["1", "2", "3+", "4"] * (N // 4))),
@@ -323,8 +326,8 @@ TAKEN = {
         n_categories={"c": 1},
         note="column 'c' holds '5%' in every row, which carries no information: leave it out (--drop c).",
     ),
-    "a row of gaps": taken(
-        text(rows().assign(a=rows()["a"].drop(4), b=rows()["b"].drop(4))), gaps={"a": 1, "b": 1}
+    "a row of missing values": taken(
+        text(rows().assign(a=rows()["a"].drop(4), b=rows()["b"].drop(4))), n_missing={"a": 1, "b": 1}
     ),
     "rows without a class": taken(
         with_cells("y", {3: "", 5: ""}),
@@ -337,10 +340,10 @@ TAKEN = {
 
 @pytest.mark.parametrize("case", TAKEN)
 def test_taken_as_it_is(case, tmp_path):
-    content, options, categories, gaps, note = TAKEN[case]
+    content, options, categories, n_missing, note = TAKEN[case]
     _, result = answer(tmp_path, "t.csv", content, *options, code=0)
-    found = json.loads(result.stdout)
-    assert (found["levels"], found["gaps"]) == (categories, gaps)
+    actual = json.loads(result.stdout)
+    assert (actual["categories"], actual["missing_values"]) == (categories, n_missing)
     assert notes_of(result) == ([note] if note else [])
 
 
@@ -359,12 +362,12 @@ OPTIONS = {
         ("--drop", "a", "--drop", "b"),
         "{} has no variables beside the target.",
     ),
-    "no row without a gap": (
+    "no row without a missing value": (
         text(rows().assign(c=["", 1.0] * (N // 2), d=[2.0, ""] * (N // 2))),
         ("--missing", "drop-rows"),
         "{} has no row without missing values.",
     ),
-    "levels that are no column": (
+    "categories that are no column": (
         text(),
         ("--categorical", "B"),
         "{} has no column 'B'; did you mean 'b'?",
@@ -384,7 +387,7 @@ OPTIONS = {
         ("--group", "p"),
         "{}: all rows are of one group 'p', 'x': two are needed.",
     ),
-    "gaps in the group": (
+    "missing groups": (
         text(rows().assign(p=["x", "", "z", "w"] * (N // 4))),
         ("--group", "p"),
         "{}: the group 'p' is missing in 10 rows, the first of them row 1: fill it in, or leave such rows "
@@ -402,7 +405,7 @@ OPTIONS = {
         "{}: column 'sex' holds text, such as 'm', where only numbers are taken: leave it out by --drop, or "
         "all such columns by --numeric-only.",
     ),
-    "gaps for a classifier of numbers": (
+    "missing values for a classifier of numbers": (
         with_cells("b", {2: "", 7: "NA"}),
         ("--estimator", "lspc"),
         "{}: column 'b' lacks 2 of 40 values, the first in row 2: fill them in, or leave such rows out by "

@@ -42,9 +42,9 @@ def frame_of(X):
 
 def test_among_new_rows_those_equal_to_training_rows_are_found(measured, new):
     X, y, fitted = measured
-    found = unseen_predictions(fitted, frame_of(np.vstack([X, new])), np.append(y, ["a"] * 30))
-    assert_array_equal(found.proba, fitted.predict_proba(frame_of(new)))
-    assert (found.truth.tolist(), found.claim) == (["a"] * 30, "equal to no training row")
+    actual = unseen_predictions(fitted, frame_of(np.vstack([X, new])), np.append(y, ["a"] * 30))
+    assert_array_equal(actual.proba, fitted.predict_proba(frame_of(new)))
+    assert (actual.truth.tolist(), actual.claim) == (["a"] * 30, "equal to no training row")
 
 
 def test_a_training_row_that_was_changed_in_its_last_digit_counts_as_new(measured):
@@ -146,8 +146,8 @@ def test_a_class_may_be_called_like_a_missing_value(name, tmp_path):
         f"the label {name!r}, in 20 of 60 rows, counts as a class; if it stands for a missing value, say so "
         f"by --na-values {name!r}."
     ]
-    asked = ("--na-values", name, "--missing", "drop-rows")
-    by_class, notes, _ = fitted_to(labels, tmp_path, *asked)
+    options = ("--na-values", name, "--missing", "drop-rows")
+    by_class, notes, _ = fitted_to(labels, tmp_path, *options)
     assert by_class == {"u": 20, "v": 20}
     assert [note[:22] for note in notes if "will be replaced" not in note] == ["left out 20 of 60 rows"]
 
@@ -167,11 +167,11 @@ def test_a_label_that_the_model_does_not_know(tmp_path):
     report = ("report", tmp_path / "m.corral", tmp_path / "t.csv", "-t", "y")
     table_of(["1", "02"] * 30, tmp_path / "t.csv")
     assert refused(*report).endswith(
-        "row 1 has the class '02', which the model does not know: it knows 1, 2."
+        "row 1 has the class '02', which the model does not have: its classes are 1, 2."
     )
     table_of(["1", "NA"] * 30, tmp_path / "t.csv")
     assert refused(*report).endswith(
-        "it knows 1, 2; if it stands for a missing value, say so by --na-values."
+        "its classes are 1, 2; if it stands for a missing value, say so by --na-values."
     )
     assert answered(*report, "--na-values", "NA", "--missing", "drop-rows")["rows"] == 30
 
@@ -182,8 +182,8 @@ def test_a_label_that_the_model_does_not_know(tmp_path):
 def test_a_column_without_values_is_left_out(tmp_path):
     table, model = tmp_path / "t.csv", tmp_path / "m.corral"
     fitted_to(["u", "v"] * 30, tmp_path)
-    whole = pd.read_csv(table)
-    whole.assign(c=np.nan).to_csv(table, index=False)
+    complete = pd.read_csv(table)
+    complete.assign(c=np.nan).to_csv(table, index=False)
     fit = ("fit", table, "-t", "y", "--estimator", "rodeo", "--json")
     for options in ((), ("--missing", "drop-rows")):
         result = run(*fit, *options)
@@ -192,15 +192,15 @@ def test_a_column_without_values_is_left_out(tmp_path):
         assert json.loads(result.stdout)["rows"] == 60
 
     # A model does without a variable, but says so; and there is no dropping the target.
-    whole.assign(b=np.nan).to_csv(table, index=False)
-    said = run("predict", model, table, "--out", tmp_path / "o.csv").stderr
-    assert said == "note: column 'b' is empty in all rows: labels do without it.\n"
-    said = refused("report", model, table, "--missing", "drop-rows")
-    assert said == f"{table} has no row without missing values: 'b' is empty."
-    whole.assign(y="").to_csv(table, index=False)
+    complete.assign(b=np.nan).to_csv(table, index=False)
+    message = run("predict", model, table, "--out", tmp_path / "o.csv").stderr
+    assert message == "note: column 'b' is empty in all rows: labels do without it.\n"
+    message = refused("report", model, table, "--missing", "drop-rows")
+    assert message == f"{table} has no row without missing values: 'b' is empty."
+    complete.assign(y="").to_csv(table, index=False)
     assert refused(*fit) == f"{table}: the target 'y' is empty in all rows."
-    said = refused(*fit, "--missing", "drop-rows")
-    assert said == f"{table} has no row without missing values: 'y' is empty."
+    message = refused(*fit, "--missing", "drop-rows")
+    assert message == f"{table} has no row without missing values: 'y' is empty."
 
 
 # Accuracy of few rows
@@ -214,10 +214,10 @@ def test_an_accuracy_comes_with_its_interval_by_wilson(tmp_path):
     arguments = ("fit", tmp_path / "t.csv", "-t", "y", "--estimator", "rodeo", "--test-size", 0.25)
     scores = answered(*arguments)["scores"]
     assert scores["RodeoClassifier"]["accuracy"] == 1.0  # of 25 rows
-    for of_name in scores.values():
-        assert "standard_error" not in of_name
-        expected = binomtest(round(25 * of_name["accuracy"]), 25).proportion_ci(method="wilson")
-        assert of_name["intervals"]["accuracy"] == pytest.approx(list(expected), abs=1e-6)
+    for each in scores.values():
+        assert "standard_error" not in each
+        expected = binomtest(round(25 * each["accuracy"]), 25).proportion_ci(method="wilson")
+        assert each["intervals"]["accuracy"] == pytest.approx(list(expected), abs=1e-6)
     shown = run(*arguments, "--report", tmp_path / "r.html").stdout
     assert "1.000 (0.867 to 1.000)" in shown
     assert "±" not in shown
@@ -363,8 +363,8 @@ def test_formulas_are_mentioned_once(model, kept, text, named_by_formulas, tmp_p
 
 
 def test_numbers_and_parquet_hold_no_formulas(named_by_formulas, tmp_path):
-    said = predicted(named_by_formulas, "numbers.corral", tmp_path / "o.csv", "--id", "number").stderr
+    message = predicted(named_by_formulas, "numbers.corral", tmp_path / "o.csv", "--id", "number").stderr
     out = tmp_path / "o.parquet"
-    said += predicted(named_by_formulas, "formula.corral", out, "--id", "id", "--quote-formulas").stderr
-    assert said == ""
+    message += predicted(named_by_formulas, "formula.corral", out, "--id", "id", "--quote-formulas").stderr
+    assert message == ""
     assert pd.read_parquet(out)["id"].iloc[-1] == FORMULA

@@ -274,5 +274,5 @@ def test_a_file_holds_no_pipeline_but_its_last_step(table, tmp_path):
 def test_a_file_cannot_hold_levels_that_are_no_text(table, tmp_path):
     X, y = table
     X = X.assign(part=pd.cut(X["length"], 3))
-    with pytest.raises(ValueError, match="levels of type Interval, which the column 'part' has"):
+    with pytest.raises(ValueError, match="categories of type Interval, which the column 'part' has"):
         save_model(quick().fit(X, y), tmp_path / "model.corral")

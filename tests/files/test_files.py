@@ -83,10 +83,10 @@ def contents(folder):
 def refused(*arguments):
     """The sentence that a command ends with; not one file has changed."""
     before = contents(".")
-    said = run(*arguments, "--quiet", code=2).stderr
+    message = run(*arguments, "--quiet", code=2).stderr
     assert contents(".") == before
-    assert said.count("\n") == 1
-    return said.removeprefix("error: ").removesuffix("\n")
+    assert message.count("\n") == 1
+    return message.removeprefix("error: ").removesuffix("\n")
 
 
 def mode(path):
@@ -347,8 +347,8 @@ def test_a_write_that_fails_names_the_file(kind, folder):
     file = written_by(arguments)
     before = contents(".")
     with no_file_larger_than(1000):
-        said = run(*arguments, code=2).stderr
-    assert said.splitlines()[-1] == f"error: {file}: File too large."
+        message = run(*arguments, code=2).stderr
+    assert message.splitlines()[-1] == f"error: {file}: File too large."
     assert contents(".") == before
     run(*arguments)
     assert contents(".").keys() == {*before, Path(file)}
@@ -370,7 +370,7 @@ def test_a_write_that_fails_in_python_names_the_link(density, tmp_path):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_an_answer_that_cannot_be_written(folder):
     with Path("/dev/full").open("w") as full:
-        command = [sys.executable, "-m", "corral.cli", "info", "m.corral"]
+        command = [sys.executable, "-m", "corral", "info", "m.corral"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
     assert "the standard output: No space left on device." in done.stderr.splitlines()[0]
@@ -427,8 +427,8 @@ def test_a_file_that_stays_is_not_said_to_be_replaced(written, folder, frame):
     run(*arguments, "--quiet")
     before = Path(written_by(arguments)).read_bytes()
     frame.drop(columns=NAMES[0]).assign(species="ant").to_csv("t.csv", index=False)
-    said = run(*arguments, code=2).stderr
-    assert "will be replaced" not in said
+    message = run(*arguments, code=2).stderr
+    assert "will be replaced" not in message
     assert Path(written_by(arguments)).read_bytes() == before
 
 
@@ -482,7 +482,7 @@ def test_the_demo_replaces_its_own_files_alone(tmp_path, frame, monkeypatch):
         old = Path("corral-demo", name).read_bytes()
         foreign(frame, f"corral-demo/{name}")
         before = contents(".")
-        said = run("demo", code=2).stderr
-        assert f"corral-demo/{name} is there and is not" in said
+        message = run("demo", code=2).stderr
+        assert f"corral-demo/{name} is there and is not" in message
         assert contents(".") == before
         Path("corral-demo", name).write_bytes(old)

@@ -70,7 +70,7 @@ def data():
 
 
 @pytest.fixture(scope="module")
-def queries():
+def new_rows():
     return make_shifted_groups(5, groups=(1, 2, 5), random_state=1)[0]
 
 
@@ -84,19 +84,19 @@ def saved(model, path):
     return load_model(path)
 
 
-def assert_refused(path, header, arrays, said):
+def assert_refused(path, header, arrays, message):
     """A forged file with a checksum that holds is refused in a sentence with these words."""
     put_together(path, header, arrays)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         load_model(path)
 
 
-def assert_forged(source, path, changes, said):
+def assert_forged(source, path, changes, message):
     """The file is refused if it holds something else in some places."""
     header, arrays = take_apart(source)
     for where, change in changes.items():
         forge_value(header, arrays, where, change)
-    assert_refused(path, header, arrays, said)
+    assert_refused(path, header, arrays, message)
 
 
 def assert_same(one, other, where="value"):
@@ -134,22 +134,22 @@ def assert_same(one, other, where="value"):
         {"beta": -1.0, "update": "never"},
     ],
 )
-def test_parameters_changed_after_the_fit_change_no_prediction_of_a_file(changed, data, queries, path):
+def test_parameters_changed_after_the_fit_change_no_prediction_of_a_file(changed, data, new_rows, path):
     model = RodeoClassifier(c0=2).fit(*data)
-    params, proba = model.get_params(), model.predict_proba(queries)
+    params, proba = model.get_params(), model.predict_proba(new_rows)
     model.set_params(**changed)
     again = saved(model, path)
-    assert_array_equal(again.predict_proba(queries), proba)
+    assert_array_equal(again.predict_proba(new_rows), proba)
     assert_frame_equal(again.describe().to_frame(), model.describe().to_frame())
     assert again.get_params() == params
 
 
-def test_a_density_and_a_pool_are_restored_as_they_were_fitted(data, queries, path):
+def test_a_density_and_a_pool_are_restored_as_they_were_fitted(data, new_rows, path):
     density = RodeoDensity().fit(data[0])
-    expected = density.score_samples(queries)
+    expected = density.score_samples(new_rows)
     density.set_params(update="sequential", beta=0.5)
     again = saved(density, path)
-    assert_array_equal(again.score_samples(queries), expected)
+    assert_array_equal(again.score_samples(new_rows), expected)
     assert_same(again.get_params(), RodeoDensity().get_params())
     pool = CorralClassifier(random_state=0).fit(data[0][::3], data[1][::3]).set_params(min_effect=0.9)
     assert saved(pool, path).min_effect == pool.model_.min_effect
@@ -160,7 +160,7 @@ ANSWERS = ("predict", "predict_proba", "explain", "local_bandwidths", "score_sam
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 @pytest.mark.parametrize("kind", ["plain", "odd"])
-def test_every_estimator_comes_back_whole(estimator, kind, data, queries, path):
+def test_every_estimator_comes_back_whole(estimator, kind, data, new_rows, path):
     X, y = data[0].copy(), SPECIES[np.searchsorted([1, 2, 5], data[1])]
     options = {}
     if kind == "odd" and not isinstance(estimator, LSPClassifier):  # which takes numbers alone
@@ -171,7 +171,7 @@ def test_every_estimator_comes_back_whole(estimator, kind, data, queries, path):
     assert_same(vars(loaded), vars(model))  # private ones, too: densities, scale, members, rows
     for name in ANSWERS:
         if hasattr(model, name):
-            assert_same(getattr(loaded, name)(queries), getattr(model, name)(queries), name)
+            assert_same(getattr(loaded, name)(new_rows), getattr(model, name)(new_rows), name)
     if hasattr(model, "sample"):
         assert_array_equal(loaded.sample(9, random_state=0), model.sample(9, random_state=0))
     if hasattr(model, "selection_frequency"):
@@ -181,28 +181,28 @@ def test_every_estimator_comes_back_whole(estimator, kind, data, queries, path):
 
 
 @pytest.mark.parametrize("labels", LABELS, ids=str)
-def test_labels_keep_their_type(labels, data, queries, path):
+def test_labels_keep_their_type(labels, data, new_rows, path):
     X, y = data
     labels = np.asarray(labels)
     model = RodeoClassifier().fit(X, labels[np.searchsorted([1, 2, 5], y)])
     loaded = saved(model, path)
     assert loaded.classes_.dtype == model.classes_.dtype
     assert [type(label) for label in loaded.classes_] == [type(label) for label in model.classes_]
-    assert_array_equal(loaded.predict(queries), model.predict(queries))
+    assert_array_equal(loaded.predict(new_rows), model.predict(new_rows))
 
 
-def test_names_of_variables_come_back_and_are_checked(data, queries, path):
+def test_names_of_variables_come_back_and_are_checked(data, new_rows, path):
     names = [f"x <{j}>" for j in range(data[0].shape[1])]
     frame = pd.DataFrame(data[0], columns=names)
     loaded = saved(CorralClassifier(random_state=0).fit(frame, data[1]), path)
     assert loaded.feature_names_in_.tolist() == names
-    assert loaded.explain(pd.DataFrame(queries, columns=names)).feature_names == names
+    assert loaded.explain(pd.DataFrame(new_rows, columns=names)).feature_names == names
     with pytest.raises(ValueError, match="feature names should match"):
-        loaded.predict(pd.DataFrame(queries, columns=names[::-1]))
+        loaded.predict(pd.DataFrame(new_rows, columns=names[::-1]))
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "message"),
     [
         ("centers_", np.zeros((0, 3)), "dual_coef_ has the shape"),
         ("centers_", np.full((30, 3), 1e200), "centers_ holds a number"),
@@ -218,21 +218,21 @@ def test_names_of_variables_come_back_and_are_checked(data, queries, path):
         ("cv_results_", {"a": [1], "b": [1, 2]}, "cv_results_ has columns of different lengths"),
     ],
 )
-def test_forged_lspc(name, value, said, data, path):
+def test_forged_lspc(name, value, message, data, path):
     X, y = data
     save_model(LSPClassifier(sigmas=(0.5, 1.0), alphas=(0.1,), cv=3).fit(X[::3, :3], y[::3]), path)
     change = (lambda _: value) if isinstance(value, np.ndarray) else value
-    assert_forged(path, path, {f"state/{name}": change}, f"is damaged: {said}")
+    assert_forged(path, path, {f"state/{name}": change}, f"is damaged: {message}")
 
 
-def test_class_without_rows_and_partial_fit(data, queries, path):
+def test_class_without_rows_and_partial_fit(data, new_rows, path):
     X, y = data
     model = RodeoClassifier().partial_fit(X[y < 5], y[y < 5], classes=[1, 2, 5])
     loaded = saved(model, path)
-    assert_array_equal(loaded.predict_proba(queries), model.predict_proba(queries))
+    assert_array_equal(loaded.predict_proba(new_rows), model.predict_proba(new_rows))
     for each in (model, loaded):
         each.partial_fit(X[y == 5], y[y == 5])
-    assert_array_equal(loaded.predict_proba(queries), model.predict_proba(queries))
+    assert_array_equal(loaded.predict_proba(new_rows), model.predict_proba(new_rows))
 
 
 def test_header_says_what_is_inside_and_not_how_to_compute(data, path):
@@ -262,7 +262,7 @@ def test_unfitted_and_foreign_estimators(data, path):
 
 
 @pytest.mark.parametrize(
-    ("model", "parameter", "said"),
+    ("model", "parameter", "message"),
     [
         (RodeoClassifier(), {"random_state": np.random.RandomState(0)}, r"random_state is a RandomState"),
         (RodeoClassifier(), {"priors": {0.5}}, r"params.priors is a set"),
@@ -270,9 +270,9 @@ def test_unfitted_and_foreign_estimators(data, path):
         (LSPClassifier(alphas=(0.1,)), {"cv": StratifiedKFold(3)}, r"params.cv is a StratifiedKFold"),
     ],
 )
-def test_parameters_that_no_file_can_hold(model, parameter, said, data, path):
+def test_parameters_that_no_file_can_hold(model, parameter, message, data, path):
     model.fit(*data).set_params(**parameter)
-    with pytest.raises(ValueError, match=said + ", which a model file cannot hold"):
+    with pytest.raises(ValueError, match=message + ", which a model file cannot hold"):
         save_model(model, path)
     assert list(path.parent.iterdir()) == []
 
@@ -330,13 +330,13 @@ def test_factors_that_cannot_be_inverted(data, path):
 
 @pytest.mark.parametrize("another", [1, FORMAT - 1, FORMAT + 1])
 def test_another_format(another, file, path):
-    said = f" has format {another}, but this version of corral reads format {FORMAT} alone: load it "
-    assert_forged(file, path, {"format": another, "state": "whatever comes"}, said)
+    message = f" has format {another}, but this version of corral reads format {FORMAT} alone: load it "
+    assert_forged(file, path, {"format": another, "state": "whatever comes"}, message)
 
 
 def test_unknown_estimator_and_header_that_lacks_something(file, path):
-    said = r"holds 'os\.system', which this corral does not know"
-    assert_forged(file, path, {"estimator": "os.system"}, said)
+    message = r"holds 'os\.system', which this corral does not know"
+    assert_forged(file, path, {"estimator": "os.system"}, message)
     assert_forged(file, path, {"versions": ["1"]}, "damaged: versions is not a table of values")
     for name in ("params", "state"):
         header, arrays = take_apart(file)
@@ -344,17 +344,17 @@ def test_unknown_estimator_and_header_that_lacks_something(file, path):
         assert_refused(path, header, arrays, f"damaged: its header lacks '{name}'")
 
 
-def test_file_taken_apart_and_put_together_loads(file, path, queries):
-    expected = load_model(file).predict_proba(queries[:, :3])
+def test_file_taken_apart_and_put_together_loads(file, path, new_rows):
+    expected = load_model(file).predict_proba(new_rows[:, :3])
     put_together(path, *take_apart(file))
-    assert_array_equal(load_model(path).predict_proba(queries[:, :3]), expected)
+    assert_array_equal(load_model(path).predict_proba(new_rows[:, :3]), expected)
 
 
 MODEL, POOL = "state/model_", "state/model_/pool"
 
 
 @pytest.mark.parametrize(
-    ("where", "change", "said"),
+    ("where", "change", "message"),
     [
         (f"{MODEL}/data/codes", lambda a: a + 1, "codes holds a number"),
         (f"{MODEL}/data/codes", lambda a: a - 1, "codes holds a number"),
@@ -407,12 +407,12 @@ MODEL, POOL = "state/model_", "state/model_/pool"
         ("params/scales", {"!array": "nowhere"}, ".*it has no 'nowhere'"),
     ],
 )
-def test_forged_values(where, change, said, file, path):
-    assert_forged(file, path, {where: change}, f"is damaged: {said}")
+def test_forged_values(where, change, message, file, path):
+    assert_forged(file, path, {where: change}, f"is damaged: {message}")
 
 
 @pytest.mark.parametrize(
-    ("where", "change", "said"),
+    ("where", "change", "message"),
     [
         ("direction/!texts", ["up"], "it has positions that are not whole numbers"),
         ("direction/!texts", list("abcdefg"), "direction holds something else"),
@@ -420,9 +420,9 @@ def test_forged_values(where, change, said, file, path):
         ("middles", lambda a: a * np.inf, "middles holds a number"),
     ],
 )
-def test_forged_comparisons(where, change, said, data, path):
+def test_forged_comparisons(where, change, message, data, path):
     save_model(MarkerSelector().fit(*data), path)
-    assert_forged(path, path, {f"state/comparison_/{where}": change}, f"is damaged: {said}")
+    assert_forged(path, path, {f"state/comparison_/{where}": change}, f"is damaged: {message}")
 
 
 def test_a_field_is_missing(file, path):
@@ -463,7 +463,7 @@ SIZED = {
     "density": RodeoDensity(),
     "classifier": RodeoClassifier(bandwidth="class"),
     "search": CorralClassifier(random_state=0),
-    "thinned": CorralClassifier(max_rows=10, random_state=0),
+    "compressed": CorralClassifier(max_rows=10, random_state=0),
     "selector": RodeoSelector(),
     "marker selector": MarkerSelector(),
     "lspc": LSPClassifier(),
@@ -477,9 +477,9 @@ def test_a_number_of_variables_that_no_array_has_is_refused_at_once(name, data, 
     # Nothing of this length may be made: where memory is plenty it would only take long.
     monkeypatch.setattr(Encoding, "of_numbers", None)
     for n in (10**6, 2 * 10**9, 2**62, 2**70):
-        of_n = header | {"n_features_in_": n, "feature_names_in_": None}
-        said = f"n_features_in_ is {n}, and the arrays have another number of"
-        assert_refused(path, of_n, arrays, said)
+        with_n = header | {"n_features_in_": n, "feature_names_in_": None}
+        message = f"n_features_in_ is {n}, and the arrays have another number of"
+        assert_refused(path, with_n, arrays, message)
 
 
 def test_an_empty_array_says_nothing_of_the_number_of_variables(data, path):
@@ -489,7 +489,7 @@ def test_an_empty_array_says_nothing_of_the_number_of_variables(data, path):
     assert_forged(path, path, changes, "codes has the shape")
 
 
-@pytest.mark.parametrize("name", ["density", "classifier", "search", "thinned"])
+@pytest.mark.parametrize("name", ["density", "classifier", "search", "compressed"])
 def test_levels_are_as_many_as_the_encoding_lists(name, mixed, path):
     X, y = mixed
     save_model(SIZED[name].fit(X, *(() if name == "density" else (y,))), path)
@@ -497,48 +497,48 @@ def test_levels_are_as_many_as_the_encoding_lists(name, mixed, path):
     (categories,) = (key for key in arrays if key.endswith("categories"))
     assert arrays[categories].tolist() == [0, 3]
     for n in (4, 10**12):
-        said = r"levels are not as many as the encoding has|have other levels"
-        assert_refused(path, header, arrays | {categories: np.array([0, n])}, said)
+        message = r"levels are not as many as the encoding has|have other levels"
+        assert_refused(path, header, arrays | {categories: np.array([0, n])}, message)
     header["state"]["encoding_"]["categories"][1] = None
     assert_refused(path, header, arrays, "levels are not as many as the encoding has")
 
 
 @pytest.mark.parametrize(
-    ("where", "change", "said"),
+    ("where", "change", "message"),
     [
         (f"{POOL}/members/0/scale/center", lambda a: a + 1e6, "center or half_width is not that of"),
         (f"{POOL}/members/0/scale/half_width", lambda a: a * 0.4, "center or half_width is not that of"),
         (f"{MODEL}/learnt_contrast/value", lambda a: a * 0.0 + 1e308, "value holds a category that there"),
     ],
 )
-def test_numbers_of_categories_are_kept_as_they_are(where, change, said, mixed, path):
+def test_numbers_of_categories_are_kept_as_they_are(where, change, message, mixed, path):
     save_model(CorralClassifier(random_state=0).fit(*mixed), path)
-    assert_forged(path, path, {where: change}, f"is damaged: {said}")
+    assert_forged(path, path, {where: change}, f"is damaged: {message}")
 
 
 @pytest.mark.parametrize("categories", [["red", "red", "blue"], [None, "red", "blue"], "red"])
 def test_forged_levels(categories, mixed, path):
     save_model(MarkerSelector().fit(*mixed), path)
-    said = "levels are not different texts or numbers|categories is not a list"
-    assert_forged(path, path, {"state/encoding_/categories/1": categories}, said)
+    message = "levels are not different texts or numbers|categories is not a list"
+    assert_forged(path, path, {"state/encoding_/categories/1": categories}, message)
 
 
 def test_texts_that_would_fill_the_memory_are_refused(data, path, tmp_path):
     X, y = data
     save_model(RodeoClassifier(bandwidth="class").fit(X, np.where(y == y[0], "a", "b")), path)
-    for where, texts, said in (
+    for where, texts, message in (
         ("training/y", ["a", "b" * 10**7], f"y holds texts too long for so many: {len(y)} of 10000000"),
         ("data/labels", ["a", "b" * 10**5, *[""] * 10**5], "labels holds texts too long for so many: 100002"),
     ):
-        assert_forged(path, tmp_path / "forged.corral", {f"{MODEL}/{where}/!texts": texts}, said)
+        assert_forged(path, tmp_path / "forged.corral", {f"{MODEL}/{where}/!texts": texts}, message)
 
 
 def test_names_of_rows_need_a_table_that_could_have_them(data, path):
     X, y = data
     frame = pd.DataFrame(X, index=[f"row {i}" for i in range(len(X))]).rename(columns=str)
     save_model(CorralClassifier(max_rows=10, random_state=0).fit(frame, y), path)
-    said = "row_names are given of a table of 1000000000 rows"
-    assert_forged(path, path, {f"{MODEL}/compression/n_rows": 10**9}, said)
+    message = "row_names are given of a table of 1000000000 rows"
+    assert_forged(path, path, {f"{MODEL}/compression/n_rows": 10**9}, message)
 
 
 def test_too_little_memory_is_the_documented_error(file, path, monkeypatch):

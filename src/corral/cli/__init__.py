@@ -1,6 +1,9 @@
-"""The command line: reads tables and models, calls the library, and has `console` print what it says.
+"""The command line: it reads tables and models, calls the library and prints the results.
 
-Only what `--help` needs is imported here; a command imports the rest when it runs.
+One module per command: `check`, `fit`, `predict`, `explain` (with `info`), `report`, `sample_size`, `demo`.
+`formats` recognizes files, `tables` reads them, `variables`, `labels` and `columns` make training rows and
+new rows of them; `writing` writes tables, `console` prints, `options` lists the shared options, and `app`
+prints errors and notes. Only what `--help` needs is imported here; a command imports the rest when it runs.
 """
 
 import signal
@@ -26,7 +29,7 @@ __all__ = ["app", "main"]
 
 
 def main() -> None:
-    """Run the command line; what ends it from outside lets it remove files that are half written."""
+    """Run the command line; a signal that ends it lets it remove files that are half written."""
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):  # Windows has one of them
             signal.signal(getattr(signal, name), _stop)
@@ -34,5 +37,5 @@ def main() -> None:
 
 
 def _stop(number: int, frame: Any) -> None:
-    """Leave as an error would, with the code that a shell gives to a process that a signal has ended."""
+    """Raise an exit with the code that a shell gives to a process that a signal has ended."""
     raise SystemExit(128 + number)

@@ -1,4 +1,4 @@
-"""The program `corral`, to which commands add themselves; errors and notes are one sentence each."""
+"""The program `corral`, to which commands add themselves. Each error and each note is one sentence."""
 
 from __future__ import annotations
 
@@ -12,78 +12,78 @@ from typer.core import TyperGroup
 
 from corral.cli.shared import visible
 
-# Code of the exit for a command line, table or model that is not right; Typer's own for the first of these.
+# Exit code for a wrong command line (there it is Typer's own), table or model.
 _USER_ERROR = 2
 
 _ORDER = ("check", "fit", "predict", "explain", "report", "info", "sample-size", "demo")
 
 
 class Commands(TyperGroup):
-    """Commands in the order of a first use, whose errors are one sentence on the standard error stream."""
+    """Commands in the order of a first use; their errors are one sentence on the standard error stream."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Name the commands as `--help` shows them."""
+        """Names of the commands in the order in which `--help` shows them."""
         return sorted(super().list_commands(ctx), key=_ORDER.index)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Remember how to speak, before anything can go wrong."""
+        """Note --json and --quiet first, so that an error in the other arguments is printed accordingly."""
         ctx.meta["json"] = "--json" in args
         ctx.meta["quiet"] = "--quiet" in args or "-q" in args
-        help_is_the_answer = not args
+        shows_help = not args
         try:
             rest: list[str] = super().parse_args(ctx, args)
         except Exception as error:
-            if help_is_the_answer or not _is_usage_error(error):
+            if shows_help or not _is_usage_error(error):
                 raise
-            _say("error", _sentence(error), as_json=ctx.meta["json"])
+            _print_line("error", _sentence(error), as_json=ctx.meta["json"])
             raise typer.Exit(_USER_ERROR) from None
         return rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; what it warns of is told at once, each sentence once."""
-        told: set[str] = set()
+        """Run a command; its warnings are printed at once as notes, each sentence once."""
+        notes: set[str] = set()
 
-        def tell(message: Warning | str, *_: Any, **__: Any) -> None:
-            if not ctx.meta["quiet"] and str(message) not in told:
-                told.add(str(message))
-                _say("note", str(message), as_json=ctx.meta["json"])
+        def print_note(message: Warning | str, *_: Any, **__: Any) -> None:
+            if not ctx.meta["quiet"] and str(message) not in notes:
+                notes.add(str(message))
+                _print_line("note", str(message), as_json=ctx.meta["json"])
 
         with warnings.catch_warnings():
-            warnings.showwarning = tell
+            warnings.showwarning = print_note
             warnings.simplefilter("ignore")
             for category in (UserWarning, RuntimeWarning):
                 warnings.simplefilter("always", category)
             try:
                 return super().invoke(ctx)
             except Exception as error:
-                if not _is_told(error):
+                if not _is_user_error(error):
                     raise
-                _say("error", _sentence(error), as_json=ctx.meta["json"])
+                _print_line("error", _sentence(error), as_json=ctx.meta["json"])
         raise typer.Exit(_USER_ERROR)
 
 
 def _is_usage_error(error: Exception) -> bool:
-    """Whether Typer refuses a command line; it publishes only some of the classes of such errors."""
+    """Whether Typer refuses the command line; it publishes only some of the classes of such errors."""
     return hasattr(error, "format_message")
 
 
-def _is_told(error: Exception) -> bool:
-    """Whether an error is the user's to mend; all others are ours and end with a traceback."""
-    if isinstance(error, BrokenPipeError):  # whoever reads the answer has had enough
+def _is_user_error(error: Exception) -> bool:
+    """Whether the user can correct an error; any other is a bug of corral and ends with a traceback."""
+    if isinstance(error, BrokenPipeError):  # the program that reads the output has ended
         return False
-    if isinstance(error, ImportError):  # of an extra that is missing, not of a part of corral
+    if isinstance(error, ImportError):  # a missing extra, not a missing part of corral
         return not (error.name or "").startswith("corral")
     return isinstance(error, MemoryError | OSError | ValueError) or _is_usage_error(error)
 
 
-def _say(kind: str, message: str, *, as_json: bool) -> None:
-    """One line on the standard error stream: words, or an object of JSON."""
+def _print_line(kind: str, message: str, *, as_json: bool) -> None:
+    """Print an error or a note on the standard error stream, as one line of text or as one JSON object."""
     sentence = " ".join(line.strip() for line in message.split("\n"))
     typer.echo(json.dumps({kind: sentence}) if as_json else visible(f"{kind}: {sentence}"), err=True)
 
 
 def _sentence(error: Exception) -> str:
-    """What went wrong, for people."""
+    """Describe an error in one sentence."""
     if isinstance(error, MemoryError):
         return "there is not enough memory."
     if isinstance(error, ModuleNotFoundError):
@@ -91,18 +91,18 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     if _is_usage_error(error):
-        context, said = getattr(error, "ctx", None), _usage(error)
-        return f"{said}." if context is None else f"{said}: see '{context.command_path} --help'."
+        context, text = getattr(error, "ctx", None), _usage(error)
+        return f"{text}." if context is None else f"{text}: see '{context.command_path} --help'."
     return str(error) or f"{type(error).__name__}."
 
 
 def _usage(error: Any) -> str:
-    """What Typer says of a command line, with the value in place of "Input" and without words of pydantic."""
-    said: str = error.format_message().removesuffix(".")
-    said = re.sub(", unable to parse .*", "", said.replace(": Value error, ", ": "))
+    """Typer's message about a command line, with the value in place of "Input" and no words of pydantic."""
+    text: str = error.format_message().removesuffix(".")
+    text = re.sub(", unable to parse .*", "", text.replace(": Value error, ", ": "))
     for fault in error.__cause__.errors() if hasattr(error.__cause__, "errors") else ():
-        said = said.replace("Input should", f"{str(fault['input'])[:40]!r} should", 1)
-    return said
+        text = text.replace("Input should", f"{str(fault['input'])[:40]!r} should", 1)
+    return text
 
 
 program = typer.Typer(
@@ -117,14 +117,14 @@ program = typer.Typer(
     "\b\nExit codes:\n  0    done\n"
     "  2    the command line, a table or a model is not right; no file is left half written\n"
     "  130  stopped by Ctrl-C\n\n"
-    "A file that is there is replaced, with a note, by one of its kind: a model by a model, predictions by "
-    "predictions. Any other is left alone, and the command refused.\n\n"
+    "A file that exists is replaced, with a note, by one of its kind: a model by a model, predictions by "
+    "predictions. A command that would replace any other file is refused.\n\n"
     "With --json, errors and notes are JSON as well, one object per line on the standard error stream.",
 )
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_given: bool) -> None:
+    if is_given:
         from importlib.metadata import version
 
         typer.echo(f"corral {version('corral')}")

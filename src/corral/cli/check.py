@@ -1,4 +1,4 @@
-"""`corral check`: what in a table is likely to be a mistake, before anything is fitted to it."""
+"""`corral check`: findings about a table before anything is fitted to it; `corral fit` notes some of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from corral.cli import options
 from corral.cli.app import program
 from corral.cli.shared import note
 from corral.sentences.numbers import counted
-from corral.sentences.tables import group_is_target, target_left_out
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,18 +17,11 @@ if TYPE_CHECKING:
 
     from corral.checking.findings import Finding
 
-# The column of labels that is added to a table; a name with a null character is no column of a file.
+# Name of the column of labels that is added to a table; no column of a file has a null character in its name.
 _LABELS = "\0labels"
 
-# What corral fit tells of itself, or refuses, or takes as it is.
-_TOLD_BY_FIT = (
-    "duplicates",
-    "dates",
-    "groups",
-    "missing labels",
-    "text among numbers",
-    "text and numbers",
-)
+# Kinds of findings that corral fit notes by itself, refuses, or needs no note for.
+_HANDLED_BY_FIT = ("duplicates", "dates", "groups", "missing labels", "text among numbers", "text and numbers")
 
 # The option of corral fit that deals with a kind of finding.
 _OPTIONS = {
@@ -47,7 +39,7 @@ _OPTIONS = {
 
 
 @program.command(
-    short_help="Look for mistakes in a table.",
+    short_help="Look for likely errors in a table.",
     epilog="\b\nExamples:\n  corral check penguins.csv --target species\n"
     "  corral check visits.xlsx -t diagnosis --id visit --group patient",
 )
@@ -65,68 +57,67 @@ def check(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Look for mistakes in a table, and say what to do about each.
+    """Look for likely errors in a table, and say what to do about each finding.
 
-    Among them are ids, likely groups, dates, leakage, duplicates and near duplicates, mixed units, numbers
+    It looks for ids, likely groups, dates, leakage, duplicates and near duplicates, mixed units, numbers
     that stand for missing values, labels that are misspelled or contradicted by all other rows, columns that
     are constant, nearly empty or repeat another one, text among numbers, short rows, and rows in order of
-    class or time. The answer lists all that was looked for. 'corral fit' notes what needs no model. The
-    answer also says which columns are levels, and where values are missing; neither is a mistake.
+    class or time. The answer lists all that was looked for. 'corral fit' notes findings that need no model.
+    The answer also says which columns hold categories, and where values are missing; these are no findings.
     """
     from corral.checking.findings import LOOKED_FOR
     from corral.checking.table import check_table
-    from corral.cli.columns import check_names
-    from corral.cli.console import Output, kinds_in_words
+    from corral.cli.columns import check_names, check_roles
+    from corral.cli.console import Output, counts_in_words
     from corral.cli.short_rows import short_rows
     from corral.cli.tables import MISSING, is_index, open_table, read_table
 
     out = Output(as_json, quiet)
     file = open_table(table, sep, decimal, encoding)
-    dropped, categorical, gaps = drop or (), categorical or [], na_values or []
+    drop, na_values = drop or [], na_values or []
     named = [name for name in (target, *(ids or ()), group) if name is not None]
-    check_names(file, [*named, *dropped, *categorical])
-    if target is not None and target == group:
-        raise ValueError(f"--{group_is_target(target)}")
-    if target is not None and target in dropped:
-        raise ValueError(target_left_out(target))
-    others = [name for name in file.columns if name in dropped or is_index(name, file)]
+    check_roles(file, target, group, [*(ids or ()), *drop, *([] if group is None else [group])])
+    check_names(file, categorical or ())
+    others = [name for name in file.columns if name in drop or is_index(name, file)]
     columns = [name for name in file.columns if name in named or name not in others]
-    categorical = [name for name in categorical if name in columns]
-    texts = {name: [*MISSING, *gaps] for name in categorical} | {name: ["", *gaps] for name in named}
+    categorical = [name for name in categorical or () if name in columns]
+    texts = {name: [*MISSING, *na_values] for name in categorical}
+    texts |= {name: ["", *na_values] for name in named}
     with out.progress(f"Read {file.name}"):
-        whole = read_table(file, columns, texts, gaps)
+        rows = read_table(file, columns, texts, na_values)
     with out.progress("Look at the table"):
         findings = [*short_rows(file)]
-        findings += check_table(whole, target, ids=ids or (), group=group, categorical=categorical)
+        findings += check_table(rows, target, ids=ids or (), group=group, categorical=categorical)
     sentences = [sentence_of(finding, group) for finding in findings]
-    told = f"{counted(len(findings), 'finding')} in {len(whole)} rows and {len(columns)} columns of {file}"
-    counting = "rows are counted from 0, without the line of names"
-    facts: dict[str, Any] = {"table": str(file), "rows": len(whole), "columns": len(columns)}
-    facts |= _kinds(whole.drop(columns=named), categorical)
+    title = f"{counted(len(findings), 'finding')} in {len(rows)} rows and {len(columns)} columns of {file}"
+    facts: dict[str, Any] = {"table": str(file), "rows": len(rows), "columns": len(columns)}
+    facts |= _kinds(rows.drop(columns=named), categorical)
     facts["findings"] = [
         {"kind": finding.kind, "columns": finding.columns, "rows": finding.rows, "sentence": sentence}
         for finding, sentence in zip(findings, sentences, strict=True)
     ]
     facts["looked_for"] = LOOKED_FOR
-    told_more = [counting] if findings else []
-    told_more += [*kinds_in_words(facts), f"looked for: {'; '.join(LOOKED_FOR)}"]
-    out.answer(facts, [told], [told, *(f"- {sentence}" for sentence in sentences), *told_more])
+    notes = ["rows are counted from 0, without the line of names"] if findings else []
+    notes += [*counts_in_words(facts), f"looked for: {'; '.join(LOOKED_FOR)}"]
+    out.answer(facts, [title], [title, *(f"- {sentence}" for sentence in sentences), *notes])
 
 
 def _kinds(variables: pd.DataFrame, categorical: Sequence[str]) -> dict[str, dict[str, int]]:
-    """How many different values dates and levels have, and how many values are missing, by column."""
+    """By column, the number of categories, of different dates, and of missing values, where there are any."""
     from corral.checking.columns import content_of
     from corral.checking.dates import dated_columns
 
     dates = dated_columns(variables, categorical)
-    counts = {
-        str(name): int(column.nunique())
+    categories = [
+        name
         for name, column in variables.items()
-        if name in categorical or name in dates or content_of(column).kind == "categories"
+        if name not in dates and (name in categorical or content_of(column).kind == "categories")
+    ]
+    return {
+        "categories": {str(name): variables[name].nunique() for name in categories},
+        "dates": {str(name): variables[name].nunique() for name in dates},
+        "missing_values": {str(name): int(n) for name, n in variables.isna().sum().items() if n},
     }
-    categories = {name: n for name, n in counts.items() if name not in dates}
-    kinds = {"levels": categories, "dates": {str(name): counts[str(name)] for name in dates}}
-    return kinds | {"gaps": {name: int(n) for name, n in variables.isna().sum().items() if n}}
 
 
 def note_findings(
@@ -136,10 +127,10 @@ def note_findings(
     group: str | None = None,
     categorical: Sequence[str] = (),
 ) -> None:
-    """Tell of mistakes in rows that a classifier is fitted to, as far as nothing else does.
+    """Note findings about the training rows of a classifier, but for those that `corral fit` handles.
 
-    `groups` are what the rows belong to, and `group` the column that says so, which is none of X; the columns
-    of `categorical` are levels, whatever they look like. The index may name rows.
+    `groups` has the group of each row and `group` the name of the column of groups, which is not in X. The
+    columns of `categorical` hold categories, whatever they look like. The index may name the rows.
     """
     from corral.checking.table import table_findings
 
@@ -149,17 +140,17 @@ def note_findings(
     table = table.assign(**{_LABELS: y})
     findings = table_findings(table, _LABELS, ids=ids, group=group, categorical=categorical, thorough=False)
     for finding in findings:
-        if finding.kind not in _TOLD_BY_FIT:
+        if finding.kind not in _HANDLED_BY_FIT:
             note(sentence_of(finding, group))
 
 
 def sentence_of(finding: Finding, group: str | None = None) -> str:
-    """What was found and what to do, with the option of `corral fit` that does it; `group` is its --group."""
+    """The finding, the advice, and the option of `corral fit` that follows it; `group` is its --group."""
     option = _OPTIONS.get(finding.kind, "")
-    if finding.kind == "few rows" and group is not None:  # the option would count groups
+    if finding.kind == "few rows" and group is not None:  # the option would count groups, not rows
         option = ""
     values = finding.values if option == "--na-values" else finding.columns
-    if finding.kind == "zeros" and not values:  # the option would hold for other columns, too
+    if finding.kind == "zeros" and not values:  # the option would apply to other columns, too
         option = ""
     elif option.partition(" ")[0] in ("--drop", "--id", "--group", "--na-values") and 0 < len(values) <= 3:
         names = option.split(" or ")

@@ -1,6 +1,6 @@
-"""Variables, classes and groups of a table, as the options of the command line ask for them.
+"""Training rows and new rows of a table, selected by the options of the command line.
 
-What a user should know of it is a warning, which the command line tells as a note.
+Where rows or columns are left out, a note says so.
 """
 
 from __future__ import annotations
@@ -43,36 +43,31 @@ def training_rows(
     na_values: Sequence[str] = (),
     least_rows: int = 1,
 ) -> tuple[pd.DataFrame, NDArray[Any], NDArray[Any] | None]:
-    """Variables, classes and groups, if a column has them, of rows to learn from.
+    """Variables, classes and groups of the rows of a fit; the groups are None without a column of groups.
 
-    The first of `ids` names the rows. Rows of classes with fewer than `least_rows` rows are left out.
+    The first of `ids` names the rows. Classes with fewer than `least_rows` distinct rows are left out.
     """
     left_out = [*(ids or ()), *(drop or ()), *([] if group is None else [group])]
-    if target == group:
-        raise ValueError(f"--{group_is_target(target)}")
-    if target in left_out:
-        raise ValueError(target_left_out(target))
-    check_names(file, (target, *left_out, *categorical))
-    candidates = [
-        name for name in file.columns if name not in (target, *left_out) and not is_index(name, file)
-    ]
+    check_roles(file, target, group, left_out)
+    check_names(file, categorical)
+    columns = [name for name in file.columns if name not in (target, *left_out) and not is_index(name, file)]
     texts = {name: [*MISSING, *na_values] for name in categorical}
-    texts |= _roles(na_values, target, group, ids[0] if ids else None)
-    whole = read_table(file, candidates, texts, na_values)
-    variables = _usable(whole[candidates], file, categorical, numeric_only=numeric_only)
-    table = _complete(whole[[*variables, target, *([] if group is None else [group])]], file, missing, target)
+    texts |= _role_columns(na_values, target, group, ids[0] if ids else None)
+    rows = read_table(file, columns, texts, na_values)
+    variables = _usable(rows[columns], file, categorical, numeric_only=numeric_only)
+    table = _complete(rows[[*variables, target, *([] if group is None else [group])]], file, missing, target)
     y = as_labels(table[target], file)
     if least_rows > 1:
         compared = [*variables, target] if group is None else [group, target]
-        unit = "rows, copies not counted" if group is None else "groups"
-        kept = _large_classes(y, ~table.duplicated(compared).to_numpy(), least_rows, unit)
+        what = "rows, duplicates not counted" if group is None else "groups"
+        kept = _in_large_classes(y, ~table.duplicated(compared).to_numpy(), least_rows, what)
         table, y = table[kept], y[kept]
     X = learnt_variables(table[_filled(variables, table)], file, categorical)
     note_labels_like_missing(y)
     groups = None if group is None else as_groups(table[group], file)
     if groups is not None and len(set(groups)) == 1:
         raise ValueError(f"{file}: all rows are of one group {group!r}, {groups[0]!r}: two are needed.")
-    return _named(X, whole, ids[0] if ids else None), y, groups
+    return _named(X, rows, ids[0] if ids else None), y, groups
 
 
 def new_rows(
@@ -85,13 +80,13 @@ def new_rows(
     names: str | None,
     missing: Missing,
 ) -> tuple[pd.DataFrame, NDArray[Any] | None, NDArray[Any] | None]:
-    """Variables of a model and, if there is a target, which of its classes rows have, and their groups."""
-    texts = variables.texts | _roles(variables.na_values, target, group, names)
-    whole = read_table(file, variables.names, texts, variables.na_values)
+    """Variables of a model, classes and groups of new rows; None where no column is named for them."""
+    texts = variables.texts | _role_columns(variables.na_values, target, group, names)
+    rows = read_table(file, variables.names, texts, variables.na_values)
     others = [name for name in (target, group) if name is not None]
-    table = _complete(whole[[*variables.names, *others]], file, missing, target)
-    X = _named(variables.read(table, file), whole, names)
-    variables.note_unknown_levels()
+    table = _complete(rows[[*variables.names, *others]], file, missing, target)
+    X = _named(variables.read(table, file), rows, names)
+    variables.note_unknown_categories()
     variables.note_empty_columns()
     if target is None:
         return X, None, None
@@ -99,58 +94,74 @@ def new_rows(
     return X, y, None if group is None else as_groups(table[group], file)
 
 
-def _roles(
+def _role_columns(
     na_values: Sequence[str], target: str | None, group: str | None, names: str | None
 ) -> dict[str, list[str]]:
-    """Columns read as text: "NA" may be a class or a group, and every text may name a row."""
-    missing_in = {names: [], target: ["", *na_values], group: ["", *na_values]}
-    return {name: markers for name, markers in missing_in.items() if name is not None}
+    """Missing values of columns read as text: "NA" may be a class or a group, and any text may name a row."""
+    missing = {names: [], target: ["", *na_values], group: ["", *na_values]}
+    return {name: texts for name, texts in missing.items() if name is not None}
 
 
 def read_rows(
     file: TableFile, variables: ModelVariables, wanted: Sequence[str], names: str | None
 ) -> list[tuple[int, str | None, pd.DataFrame]]:
-    """Number, name and variables of some rows, which are asked for by name or, if they have none, by number.
+    """Number, name and variables of each of the wanted rows, which are given by name or by number.
 
-    Where no name is a whole number (and 0007 is none), a number is that of a row all the same.
+    `names` is the column of names, None if rows have none. A row may be given by its number unless some name
+    is a whole number, which 0007 is not.
     """
     numbers = {int(text) for text in wanted if text.isdecimal()}
     takes_numbers, n_rows, parts = True, 0, []
-    texts = variables.texts | _roles((), None, None, names)
+    texts = variables.texts | _role_columns((), None, None, names)
     for chunk in read_chunks(file, variables.names, texts, variables.na_values):
         n_rows += len(chunk)
-        if names is None:
-            parts.append(chunk[chunk.index.isin(numbers)])
-            if all(number < n_rows for number in numbers):
-                break
-        else:
-            parts.append(chunk[chunk.index.isin(numbers) | chunk[names].astype(str).isin(wanted)])
-            is_whole = chunk[names].astype(str).str.fullmatch("0|[1-9][0-9]*")
-            takes_numbers = takes_numbers and not is_whole.any()
+        is_wanted = chunk.index.isin(numbers)
+        if names is not None:
+            chunk_names = chunk[names].astype(str)
+            is_wanted |= chunk_names.isin(wanted).to_numpy()
+            takes_numbers = takes_numbers and not chunk_names.str.fullmatch("0|[1-9][0-9]*").any()
+        parts.append(chunk[is_wanted])
+        if names is None and max(numbers, default=-1) < n_rows:
+            break
     table = pd.concat(parts)
-    called = table[names].astype(str) if names is not None else table.index.astype(str)
-    found: list[int] = []
+    row_names = table[names].astype(str) if names is not None else table.index.astype(str)
+    rows: list[int] = []
     for text in wanted:
-        rows = table.index[called == text]
-        if rows.empty and not (text.isdecimal() and takes_numbers):
-            raise ValueError(_no_such_row(file, text, names))
-        if rows.empty and int(text) >= n_rows:
-            raise ValueError(f"{file} has rows 0 to {n_rows - 1}, and no row {int(text)}.")
-        found += rows.tolist() or [int(text)]
+        matches = table.index[row_names == text].tolist()
+        if not matches:
+            matches = [_row_number(text, file, names, n_rows, takes_numbers=takes_numbers)]
+        rows += matches
     return [
-        (row, None if names is None else called[row], variables.read(table.loc[[row]], file)) for row in found
+        (row, None if names is None else row_names[row], variables.read(table.loc[[row]], file))
+        for row in rows
     ]
 
 
-def _no_such_row(file: TableFile, text: str, names: str | None) -> str:
+def _row_number(text: str, file: TableFile, names: str | None, n_rows: int, *, takes_numbers: bool) -> int:
+    """The row number that a text is; refused if it is none, or if there is no such row."""
+    if text.isdecimal() and takes_numbers:
+        if int(text) < n_rows:
+            return int(text)
+        raise ValueError(f"{file} has rows 0 to {n_rows - 1}, and no row {int(text)}.")
     if names is None:
-        return f"{file}: --row {text!r} is not a row number, and the model has no column that names rows."
+        raise ValueError(
+            f"{file}: --row {text!r} is not a row number, and the model has no column that names rows."
+        )
     advice = "; where ids are whole numbers, --row takes ids only, not numbers of rows" * text.isdecimal()
-    return f"{file} has no row whose {names!r} is {text!r}{advice}."
+    raise ValueError(f"{file} has no row whose {names!r} is {text!r}{advice}.")
+
+
+def check_roles(file: TableFile, target: str | None, group: str | None, left_out: Sequence[str]) -> None:
+    """Refuse a target that is the group or is left out, and names that no column has."""
+    if target is not None and target == group:
+        raise ValueError(f"--{group_is_target(target)}")
+    if target is not None and target in left_out:
+        raise ValueError(target_left_out(target))
+    check_names(file, left_out if target is None else [target, *left_out])
 
 
 def check_names(file: TableFile, names: Sequence[str]) -> None:
-    """Refuse a name that no column has, and say which may be meant."""
+    """Refuse a name that no column has, and suggest the most similar one."""
     for name in names:
         if name not in file.columns:
             near = near_name(name, file.columns)
@@ -161,12 +172,12 @@ def check_names(file: TableFile, names: Sequence[str]) -> None:
 def _usable(
     table: pd.DataFrame, file: TableFile, categorical: Sequence[str], *, numeric_only: bool
 ) -> list[str]:
-    """Names of the columns that have names and values, and are numeric if others are to be left out."""
+    """Names of the columns that can be variables: they have a name, a value and, if required, numbers."""
     usable = []
     for name in table.columns:
-        if not name.startswith(("Unnamed: ", "__index_level_")):  # as pandas calls those without a name
+        if not name.startswith(("Unnamed: ", "__index_level_")):  # names by pandas of columns without a name
             usable.append(name)
-        elif table[name].isna().all():  # a separator may end each row
+        elif table[name].isna().all():  # there may be a separator at the end of each row
             note(f"left out column {name!r}, which has no name and is empty.")
         else:
             raise ValueError(
@@ -184,42 +195,45 @@ def _usable(
 
 
 def _filled(names: Iterable[str], table: pd.DataFrame) -> list[str]:
-    """Names of the columns that have a value; a note names the others."""
+    """Names of the columns that have a value; the others are noted."""
     empty = [name for name in names if table[name].isna().all()]
     if empty:
         note(f"left out, because empty in all rows: {listed(empty)}")
     return [name for name in names if name not in empty]
 
 
-def _named(X: pd.DataFrame, whole: pd.DataFrame, column: str | None) -> pd.DataFrame:
-    """The rows with their names as index, if a column of the table has them."""
+def _named(X: pd.DataFrame, rows: pd.DataFrame, column: str | None) -> pd.DataFrame:
+    """The variables with the names of the rows as index, if a column has them."""
     if column is None:
         return X
-    return X.set_axis(whole.loc[X.index, column].astype(str).rename(column), axis=0)
+    return X.set_axis(rows.loc[X.index, column].astype(str).rename(column), axis=0)
 
 
 def _complete(table: pd.DataFrame, file: TableFile, missing: Missing, target: str | None) -> pd.DataFrame:
-    """The rows that lack nothing, or no class, if others are to be left out; they keep their numbers."""
+    """The table without the rows that `missing` drops; the others keep their numbers."""
     if missing == "drop-rows":
-        lacking, what = missing_rows(table), "lack a value"
-        if lacking.all():
+        is_dropped, what = missing_rows(table), "lack a value"
+        if is_dropped.all():
             empty = [name for name in table.columns if table[name].isna().all()]
             why = f": {listed(empty)} {'is' if len(empty) == 1 else 'are'} empty" if empty else ""
             raise ValueError(f"{file} has no row without missing values{why}.")
     elif missing == "drop-unlabelled" and target is not None:
-        lacking, what = missing_rows(table[[target]]), "have no class"
+        is_dropped, what = missing_rows(table[[target]]), "have no class"
     else:
         return table
-    if not lacking.any() or lacking.all():  # a target without any value is refused elsewhere
+    if not is_dropped.any() or is_dropped.all():  # `as_labels` refuses a target without any value
         return table
-    note(f"left out {lacking.sum()} of {len(table)} rows, which {what}; training rows keep their numbers.")
-    return table[~lacking]
+    note(f"left out {is_dropped.sum()} of {len(table)} rows, which {what}; training rows keep their numbers.")
+    return table[~is_dropped]
 
 
-def _large_classes(y: NDArray[Any], distinct: Bools, least_rows: int, unit: str) -> Bools:
-    """Which rows are of classes of enough `distinct` rows; a note names the others and the unit counted."""
+def _in_large_classes(y: NDArray[Any], is_distinct: Bools, least_rows: int, what: str) -> Bools:
+    """(n_rows,) whether the class of a row has `least_rows` distinct rows; the other classes are noted.
+
+    `what` says what is counted: rows or groups.
+    """
     classes, codes, n_rows = np.unique(y, return_inverse=True, return_counts=True)
-    counts = np.bincount(codes[distinct], minlength=classes.size)
+    counts = np.bincount(codes[is_distinct], minlength=classes.size)
     small = counts < least_rows
     if small.any() and small.sum() > classes.size - 2:
         raise ValueError(
@@ -230,7 +244,7 @@ def _large_classes(y: NDArray[Any], distinct: Bools, least_rows: int, unit: str)
         shown = [f"{label!r} ({n})" for label, n in zip(classes[small].tolist(), counts[small], strict=True)]
         note(
             f"left out {n_rows[small].sum()} of {y.size} rows, which are of classes of fewer than "
-            f"{least_rows} {unit}: {listed(shown, str)}; training rows keep their numbers."
+            f"{least_rows} {what}: {listed(shown, str)}; training rows keep their numbers."
         )
     kept: Bools = ~small[codes]
     return kept

@@ -1,4 +1,4 @@
-"""What commands print: words and tables for people, one line where they want quiet, JSON for programs."""
+"""What commands print: text and tables for people, one line with --quiet, and JSON for programs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Output:
-    """How a command speaks: to a program, or only what was asked for."""
+    """The standard output of a command, and its progress on the standard error stream."""
 
     as_json: bool
     quiet: bool
@@ -45,7 +45,7 @@ class Output:
     def answer(
         self, data: Mapping[str, Any], brief: Sequence[RenderableType], full: Sequence[RenderableType]
     ) -> None:
-        """Print what a command has found."""
+        """Print `data` as JSON, or the lines and tables of `brief` or `full`."""
         with naming("the standard output"):
             if self.as_json:
                 typer.echo(json.dumps(_plain(data), indent=2, allow_nan=False))
@@ -56,40 +56,40 @@ class Output:
 
     @property
     def bars(self) -> int:
-        """Whether to show progress, as estimators take it: a log would be full of bars."""
+        """1 to show progress bars, as the `verbose` of estimators; 0 where they would fill a log."""
         return int(not self.quiet and sys.stderr.isatty())
 
     @contextmanager
-    def progress(self, what: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
-        """A bar, with the time left if a total is known; yields what is told the part that is `completed`."""
+    def progress(self, name: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
+        """Show a progress bar, with the time left if there is a total; yield a function that advances it."""
         if not self.bars:
             yield lambda completed: None
             return
         with Progress(console=Console(stderr=True), transient=True) as progress:
-            task = progress.add_task(escape(visible(what)), total=total)
+            task = progress.add_task(escape(visible(name)), total=total)
             yield lambda completed: progress.update(task, completed=completed)
 
     def step(self, name: str) -> None:
-        """Name a step that may have a bar of its own."""
+        """Print the name of a step, which may have its own progress bar."""
         if self.bars:
             typer.echo(name, err=True)
 
 
 class _PlainConsole(Console):
-    """A console that prints names as they are: [brackets] are no markup, and terminals obey no name."""
+    """A console that prints names as they are: without markup, and without control characters."""
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """All strings come through here, those in tables as well."""
+        """Render a string; rich calls this for all strings, also in tables."""
         return super().render_str(visible(text), **options)
 
 
 def _plain(value: Any) -> Any:
-    """As JSON knows it, which has neither arrays nor infinity."""
+    """The value as JSON can hold it: without arrays, and with null in place of NaN and infinity."""
     match value:
         case np.ndarray() | np.generic():
             return _plain(value.tolist())
         case Mapping():
-            return {str(key): _plain(of_key) for key, of_key in value.items()}
+            return {str(key): _plain(item) for key, item in value.items()}
         case list() | tuple():
             return [_plain(item) for item in value]
         case None | bool() | int() | str():
@@ -100,7 +100,7 @@ def _plain(value: Any) -> Any:
 
 
 def by_class(classes: NDArray[Any], values: Any) -> dict[str, Any]:
-    """Values by class."""
+    """Map the name of each class to its value."""
     return dict(zip(map(str, classes.tolist()), np.asarray(values).tolist(), strict=True))
 
 
@@ -108,14 +108,14 @@ def by_class(classes: NDArray[Any], values: Any) -> dict[str, Any]:
 
 
 def describe(fitted: Any) -> dict[str, Any]:
-    """What every estimator has, and what only some have."""
+    """Data that describe a fitted estimator of any kind."""
     described: dict[str, Any] = {
         "estimator": type(fitted).__name__,
         "params": fitted.get_params(),
         "variables": feature_names(fitted),
         "na_values": getattr(fitted, "na_values_", []),
     }
-    described |= _kinds(fitted)
+    described |= _counts(fitted)
     if hasattr(fitted, "members_"):
         described["pool"] = fitted.model_.pool.shares()
         described["expected_accuracy"] = fitted.cv_accuracy_
@@ -127,7 +127,7 @@ def describe(fitted: Any) -> dict[str, Any]:
     if hasattr(fitted, "class_count_"):
         described["rows_by_class"] = by_class(fitted.classes_, fitted.class_count_)
     if hasattr(fitted, "describe"):
-        described |= _marks(fitted.describe())
+        described |= _markers(fitted.describe())
     if hasattr(fitted, "relevant_"):
         described["relevant"] = {
             str(label): _relevant_variables(fitted, a) for a, label in enumerate(fitted.classes_.tolist())
@@ -135,34 +135,33 @@ def describe(fitted: Any) -> dict[str, Any]:
     return described
 
 
-def _kinds(fitted: Any) -> dict[str, Any]:
-    """Count the levels of variables, the values that they lack, and the groups of rows."""
-    kinds: dict[str, Any] = {}
+def _counts(fitted: Any) -> dict[str, Any]:
+    """Numbers of categories and of missing values by variable, and the number of groups of rows."""
+    counts: dict[str, Any] = {}
     names = feature_names(fitted)
     if hasattr(fitted, "encoding_"):
         pairs = zip(names, fitted.encoding_.categories, strict=True)
-        kinds["levels"] = {name: len(categories) for name, categories in pairs if categories is not None}
+        counts["categories"] = {name: len(categories) for name, categories in pairs if categories is not None}
     if hasattr(fitted, "model_"):
         training = fitted.model_.training
         pairs = zip(names, np.isnan(training.X).sum(axis=0).tolist(), strict=True)
-        kinds["gaps"] = {name: n for name, n in pairs if n}
+        counts["missing_values"] = {name: n for name, n in pairs if n}
         if training.groups is not None:
-            kinds["groups"] = np.unique(training.groups).size
-    return kinds
+            counts["groups"] = np.unique(training.groups).size
+    return counts
 
 
-def kinds_in_words(kinds: Mapping[str, Any]) -> Iterator[str]:
-    """Say which columns are levels or dates, where values are missing, and how many groups there are."""
-    for kind, what in (
-        ("levels", "levels"),
+def counts_in_words(counts: Mapping[str, Any]) -> Iterator[str]:
+    """One line each on columns of categories, columns of dates, missing values and groups."""
+    for key, words in (
+        ("categories", "categories"),
         ("dates", "dates, which become variables"),
-        ("gaps", "missing values, which stay gaps"),
+        ("missing_values", "missing values"),
     ):
-        counts = kinds.get(kind)
-        if counts:
-            yield f"{what}: {listed([f'{name} ({n})' for name, n in counts.items()], str)}"
-    if "groups" in kinds:
-        yield f"groups, left out together: {kinds['groups']}"
+        if counts.get(key):
+            yield f"{words}: {listed([f'{name} ({n})' for name, n in counts[key].items()], str)}"
+    if "groups" in counts:
+        yield f"groups, left out together: {counts['groups']}"
 
 
 def _relevant_variables(fitted: Any, a: int) -> list[str]:
@@ -172,44 +171,46 @@ def _relevant_variables(fitted: Any, a: int) -> list[str]:
     return [names[j] for j in order[fitted.relevant_[a, order]]]
 
 
-def _marks(found: Description) -> dict[str, Any]:
-    """Name the variables that describe each class, strongest first, and say how."""
-    names, d = found.feature_names, len(found.feature_names)
-    lines = found.to_frame().drop(columns=["class", "marker"]).to_dict("records")
-    marks = {
+def _markers(description: Description) -> dict[str, Any]:
+    """Data by class: its markers, the strongest first, and other variables that describe it."""
+    names, d = description.feature_names, len(description.feature_names)
+    lines = description.to_frame().drop(columns=["class", "marker"]).to_dict("records")
+    markers = {
         str(label): [
-            {**lines[a * d + i], "words": found.phrase(a, j)} for i, j in enumerate(found.markers_of(a))
+            {**lines[a * d + i], "words": description.phrase(a, j)}
+            for i, j in enumerate(description.markers_of(a))
         ]
-        for a, label in enumerate(found.classes.tolist())
+        for a, label in enumerate(description.classes.tolist())
     }
     return {
-        "markers": {label: [mark["variable"] for mark in of_class] for label, of_class in marks.items()},
-        "marks": marks,
-        "often_missing": {label: found.missing_phrases(a) for a, label in enumerate(marks)},
-        "also_rests_on": {label: [names[j] for j in found.also_rests_on(a)] for a, label in enumerate(marks)},
-        "lines": {label: found.lines_beside_others(a) for a, label in enumerate(marks)},
+        "markers": {label: [line["variable"] for line in lines] for label, lines in markers.items()},
+        "marker_details": markers,
+        "often_missing": {label: description.missing_phrases(a) for a, label in enumerate(markers)},
+        "also_rests_on": {
+            label: [names[j] for j in description.also_rests_on(a)] for a, label in enumerate(markers)
+        },
+        "lines": {label: description.lines_beside_others(a) for a, label in enumerate(markers)},
     }
 
 
-def description(described: Mapping[str, Any], *, measured: bool = False) -> Iterator[RenderableType]:
-    """What a model is and which variables describe its classes; `measured` says that scores are shown."""
+def description(described: Mapping[str, Any], *, has_scores: bool = False) -> Iterator[RenderableType]:
+    """Lines on a model and a table of its classes; shorter beside scores (`has_scores`) on held-out rows."""
     yield f"{described['estimator']} of {len(described['variables'])} variables"
-    yield from kinds_in_words(described)
+    yield from counts_in_words(described)
     if described["na_values"]:
         yield f"what stands for a missing value, also in new tables: {listed(described['na_values'])}"
-    if "pool" in described and not measured:  # of a file; a fit has more to tell
-        members = (f"{name} ({share:.0%})" for name, share in described["pool"].items())
-        yield f"densities that are pooled, and what each counts: {'; '.join(members)}"
+    if "pool" in described and not has_scores:
+        members = (f"{name} ({weight:.0%})" for name, weight in described["pool"].items())
+        yield f"members of the pool and their weights: {'; '.join(members)}"
     if "chosen" in described:
         chosen = ", ".join(f"{name}={value!r}" for name, value in described["chosen"].items())
         yield f"chosen by cross-validation: {chosen}"
-    if "expected_accuracy" in described and not measured:  # held-out rows say more
-        # That of LSPClassifier is the best of many.
+    if "expected_accuracy" in described and not has_scores:
+        # The accuracy of LSPClassifier is the best of those tried, and too good.
         bias = ", which profits from the choice" if described["estimator"] == "LSPClassifier" else ""
         condition = "" if described.get("priors_are_shares", True) else f" {IF_PRIORS_HOLD}"
-        yield (
-            f"accuracy to expect{condition}, by cross-validation{bias}: {described['expected_accuracy']:.3f}"
-        )
+        accuracy = described["expected_accuracy"]
+        yield f"accuracy to expect{condition}, by cross-validation{bias}: {accuracy:.3f}"
     if {"rows_by_class", "markers", "relevant"} & described.keys():
         yield _class_table(described)
     if "markers" in described:
@@ -217,24 +218,25 @@ def description(described: Mapping[str, Any], *, measured: bool = False) -> Iter
 
 
 def _class_table(described: Mapping[str, Any]) -> Table:
+    """A table with a line per class: its number of rows and the variables that describe it."""
     variables = described.get("markers", described.get("relevant"))
     counts = described.get("rows_by_class")
     labels = list(variables or counts or ())
     columns: dict[str, list[Any]] = {"class": labels}
     if counts is not None:
         columns["rows"] = [number_text(counts[label]) for label in labels]
-    if variables is not None:  # in groups of lines: a line break would be made visible
-        lines = [Group(*_variables_of(described, label)) for label in labels]
+    if variables is not None:  # as groups of lines: `visible` would escape a line break
+        lines = [Group(*_lines_on_class(described, label)) for label in labels]
         columns["variables that describe it"] = lines
-    shown = Table(*columns, show_lines=variables is not None)
+    table = Table(*columns, show_lines=variables is not None)
     for cells in zip(*columns.values(), strict=True):
-        shown.add_row(*cells)
-    return shown
+        table.add_row(*cells)
+    return table
 
 
-def _variables_of(described: Mapping[str, Any], label: str) -> Iterator[str]:
-    """Lines on what marks a class."""
-    if "marks" not in described:
+def _lines_on_class(described: Mapping[str, Any], label: str) -> Iterator[str]:
+    """Lines on the variables that describe a class."""
+    if "markers" not in described:
         yield listed(described["relevant"][label], str) or NO_MARKER
         return
     yield from described["lines"][label]
@@ -242,106 +244,102 @@ def _variables_of(described: Mapping[str, Any], label: str) -> Iterator[str]:
         yield f"relevant by its bandwidths: {listed(described['relevant'][label], str) or 'no variable'}"
 
 
-# What commands have found
+# Results of commands
 
 
-def score_table(scores: Mapping[str, Scores], measured_on: str) -> Table:
-    """Scores of classifiers side by side, those of the first with intervals."""
+def score_table(scores: Mapping[str, Scores], rows_held_out: str) -> Table:
+    """Scores of classifiers side by side; the first one has intervals."""
     own, *others = scores
-    shown = Table(title=f"Held out: {measured_on}; with 95% intervals", title_justify="left", show_edge=False)
-    shown.add_column("score", no_wrap=True)
-    shown.add_column(own, no_wrap=True)
+    title = f"Held out: {rows_held_out}; with 95% intervals"
+    table = Table(title=title, title_justify="left", show_edge=False)
+    table.add_column("score", no_wrap=True)
+    table.add_column(own, no_wrap=True)
     for name in others:  # in several lines, so that all columns fit into 80 letters
         width = max(map(len, name.split()))
-        shown.add_column(name, min_width=width, max_width=width)
+        table.add_column(name, min_width=width, max_width=width)
     for key, (name, _) in SCORES.items():
-        first = _with_interval(getattr(scores[own], key), scores[own].intervals.get(key), 3)
-        values = (_score_text(getattr(scores[other], key), 3) for other in others)
-        shown.add_row(name, first, *values)
-    return shown
+        first = _score_text(getattr(scores[own], key), 3, scores[own].intervals.get(key))
+        table.add_row(name, first, *(_score_text(getattr(scores[other], key), 3) for other in others))
+    return table
 
 
 def class_score_table(scores: Scores) -> Table:
-    """Scores of each class, recall and precision with intervals."""
-    shown = Table("class", "rows", "recall", "precision", "F1", "AUC", show_edge=False)
+    """Scores of each class; recall and precision have intervals."""
+    table = Table("class", "rows", "recall", "precision", "F1", "AUC", show_edge=False)
     for label, each in scores.by_class.items():
         shares = (
-            _with_interval(getattr(each, name), each.intervals.get(name), 2)
-            for name in ("recall", "precision")
+            _score_text(getattr(each, key), 2, each.intervals.get(key)) for key in ("recall", "precision")
         )
-        shown.add_row(label, str(each.n_rows), *shares, _score_text(each.f1, 2), _score_text(each.auc, 2))
-    return shown
+        table.add_row(label, str(each.n_rows), *shares, _score_text(each.f1, 2), _score_text(each.auc, 2))
+    return table
 
 
-def _with_interval(value: float | None, interval: tuple[float, float] | None, digits: int) -> str:
-    text = _score_text(value, digits)
+def _score_text(value: float | None, digits: int, interval: tuple[float, float] | None = None) -> str:
+    """A score, with its interval if it has one; empty if the score is not defined."""
+    text = "" if value is None else f"{value:.{digits}f}"
     return text if interval is None else f"{text} ({interval_text(interval, f'.{digits}f')})"
 
 
-def _score_text(value: float | None, digits: int) -> str:
-    """A score; empty if it is not defined."""
-    return "" if value is None else f"{value:.{digits}f}"
-
-
-def explanation_data(found: Explanation, row: int, name: str | None) -> dict[str, Any]:
+def explanation_data(explanation: Explanation, row: int, name: str | None) -> dict[str, Any]:
     """The explanation of one row, which may have a name."""
     keys = ("label", "rival", "base", "log_odds", "effective_rows", "nearest", "typicality", "novel")
-    support = found.support_to_frame().rename(columns={"training_row": "row", "name": "id"})
+    support = explanation.support_to_frame().rename(columns={"training_row": "row", "name": "id"})
     return {
         "row": row,
         "id": name,
-        **{key: getattr(found, key)[0] for key in keys},
-        "probability": found.probability[0, 0],
-        "probability_rival": found.probability[0, 1],
-        "caution": found.caution(0),
-        "variables": found.to_frame().drop(columns=["sample", "label", "rival"]).to_dict("records"),
+        **{key: getattr(explanation, key)[0] for key in keys},
+        "probability": explanation.probability[0, 0],
+        "probability_rival": explanation.probability[0, 1],
+        "caution": explanation.caution(0),
+        "variables": explanation.to_frame().drop(columns=["sample", "label", "rival"]).to_dict("records"),
         "training_rows": support.drop(columns="sample").to_dict("records"),
     }
 
 
-def explanation_words(found: Explanation, called: str) -> Iterator[RenderableType]:
-    """The explanation of one row, the most important first."""
-    said = found.sentences(0, called)
-    yield from (said[key] for key in ("label", "place", "reasons", "odds"))
-    evidence = found.evidence[0]
+def explanation_words(explanation: Explanation, title: str) -> Iterator[RenderableType]:
+    """The explanation of one row as sentences and a table; sentences call the row by its title."""
+    sentences = explanation.sentences(0, title)
+    yield from (sentences[key] for key in ("label", "place", "reasons", "odds"))
+    evidence = explanation.evidence[0]
     order = np.argsort(-np.abs(evidence), kind="stable")
-    shown = Table("variable", "value", "evidence")
+    table = Table("variable", "value", "evidence")
     for j in order[:MOST_NAMED]:
-        shown.add_row(found.feature_names[j], value_text(found.values[0, j]), f"{evidence[j]:+.2f}")
-    yield shown
+        value = value_text(explanation.values[0, j])
+        table.add_row(explanation.feature_names[j], value, f"{evidence[j]:+.2f}")
+    yield table
     if order.size > MOST_NAMED:
         yield f"and {counted(order.size - MOST_NAMED, 'more variable')} with less evidence"
-    yield from (said[key] for key in ("nearest", "support", "caution") if said[key])
+    yield from (sentences[key] for key in ("nearest", "support", "caution") if sentences[key])
 
 
-def sample_size_data(found: SampleSizes) -> dict[str, Any]:
-    """What `estimate_sample_sizes` has found."""
-    guess = found.extrapolation
+def sample_size_data(sizes: SampleSizes) -> dict[str, Any]:
+    """Data of the bound of algorithm 4."""
+    guess = sizes.extrapolation
     keys = ("converged", "reason", "tolerance", "epsilon", "accuracy", "caveats")
     return {
-        **{key: getattr(found, key) for key in keys},
-        "rows": by_class(found.classes, found.sizes),
-        "extrapolation": None if guess is None else by_class(found.classes, guess.sizes),
+        **{key: getattr(sizes, key) for key in keys},
+        "rows": by_class(sizes.classes, sizes.sizes),
+        "extrapolation": None if guess is None else by_class(sizes.classes, guess.sizes),
         "steps": [
             {"rows": int(step.sizes.sum()), "epsilon": step.epsilon, "accuracy": step.accuracy}
-            for step in found.steps
+            for step in sizes.steps
         ],
     }
 
 
-def learning_curve_data(found: LearningCurve) -> dict[str, Any]:
-    """What a learning curve tells; what is unlimited becomes null."""
-    sizes = [times * found.n_rows for times in (1, *TIMES, math.inf)]
+def learning_curve_data(curve: LearningCurve) -> dict[str, Any]:
+    """Data of a learning curve; an unlimited number of rows becomes null."""
+    sizes = [times * curve.n_rows for times in (1, *TIMES, math.inf)]
     return {
-        "rows": by_class(found.classes, found.sizes),
-        "measured": found.history[["rows", "accuracy", "log_loss"]].droplevel(1, axis=1).to_dict("records"),
+        "rows": by_class(curve.classes, curve.sizes),
+        "measured": curve.history[["rows", "accuracy", "log_loss"]].droplevel(1, axis=1).to_dict("records"),
         "expected": [
-            {"rows": n, "accuracy": found.accuracy(n)._asdict(), "log_loss": found.log_loss(n)._asdict()}
+            {"rows": n, "accuracy": curve.accuracy(n)._asdict(), "log_loss": curve.log_loss(n)._asdict()}
             for n in sizes
         ],
-        "goal": found.goal,
+        "goal": curve.goal,
         "needed": [
             {"class": need.label, "rows": need.rows._asdict(), "probability": need.probability}
-            for need in found.needed
+            for need in curve.needed
         ],
     }

@@ -1,4 +1,4 @@
-"""`corral demo`: the whole way on the paper's ten groups and on the Palmer penguins."""
+"""`corral demo`: fit, predict and explain on the paper's ten groups and on the Palmer penguins."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from corral.cli.shared import visible
 if TYPE_CHECKING:
     import pandas as pd
 
-# The new penguin that is explained: a chinstrap with a bill of 58 mm, longer than those of its species.
+# Row of the new penguin that is explained: a chinstrap with the longest bill of its species, 58 mm.
 _LONG_BILL = "29"
 
 
-@program.command(short_help="Go the whole way on the paper's ten groups and on penguins.")
+@program.command(short_help="Fit, predict and explain on two example tables.")
 def demo(
     folder: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Where the tables, the models and the reports are written.")
+        Path, typer.Option(metavar="FOLDER", help="Folder for the tables, the models and the reports.")
     ] = Path("corral-demo"),
     jobs: Jobs = -1,
 ) -> None:
-    """Go the whole way on two tables: fit, predict and explain, with files to look at.
+    """Fit, predict and explain on two example tables, and write tables, models and reports to look at.
 
-    The first is the paper's ten groups. They have thirty variables, x0 to x29. Group g gathers around 0.5 in
-    six of them, from x(g-1) on; in the other 24 it is uniform on (0, 1). The second is the Palmer penguins, a
-    table with missing values and columns of text; the year in which a bird was measured is left out.
+    The first table is the paper's ten groups. They have thirty variables, x0 to x29. Group g is concentrated
+    around 0.5 in six of them, from x(g-1) on, and uniform on (0, 1) in the other 24. The second table is the
+    Palmer penguins, with missing values and columns of text; the year of the measurement is left out.
     """
     import pandas as pd
 
@@ -57,14 +57,14 @@ def demo(
             write_table(path, table)
     _show(paths["groups"], "group", "--id id", "new0000", jobs)
     right = (pd.read_csv(paths["groups"][3])["label"] == tables["groups"][1]["group"]).mean()
-    typer.echo(f"{right:.0%} of these labels are right; the Bayes rule has about 91%, the paper 67%.\n")
+    typer.echo(f"{right:.0%} of these labels are right; the Bayes rule reaches about 91%, the paper 67%.\n")
     _show(paths["penguins"], "species", "--drop year", _LONG_BILL, jobs)
     pages = f"{paths['groups'][-1]} and {paths['penguins'][-1]}"
     typer.echo(visible(f"Open the reports in a browser: {pages}"))
 
 
 def _groups(n_per_class: int, seed: int, prefix: str) -> pd.DataFrame:
-    """Rows of the paper's ten groups, with ids that begin with a prefix."""
+    """A table of the paper's ten groups, with ids that begin with a prefix."""
     import pandas as pd
 
     from corral.datasets import make_ten_groups
@@ -75,7 +75,7 @@ def _groups(n_per_class: int, seed: int, prefix: str) -> pd.DataFrame:
 
 
 def penguins() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The penguins in two tables, a tenth of them in the second."""
+    """Two tables of penguins, with a tenth of the rows in the second."""
     from corral.datasets import load_penguins
 
     measured, species = load_penguins(return_X_y=True)
@@ -84,11 +84,11 @@ def penguins() -> tuple[pd.DataFrame, pd.DataFrame]:
     return table[~is_new], table[is_new]
 
 
-def _show(paths: list[Path], target: str, named: str, row: str, jobs: int) -> None:
-    """Fit a table with a column of ids, or one to leave out, label new rows, and explain one of them."""
+def _show(paths: list[Path], target: str, column_option: str, row: str, jobs: int) -> None:
+    """Run fit, predict and explain, and print each command; `column_option` is --id or --drop of a column."""
     table, new, model, labels, plot, page = paths
-    option, column = named.split()
-    _show_command(f"fit {table} --target {target} {named} --model {model} --report {page}")
+    option, column = column_option.split()
+    _show_command(f"fit {table} --target {target} {column_option} --model {model} --report {page}")
     ids, drop = ([column], None) if option == "--id" else (None, [column])
     fit(table, target, model, page, ids=ids, drop=drop, jobs=jobs)
     _show_command(f"predict {model} {new} --out {labels}")

@@ -1,4 +1,4 @@
-"""`corral fit`: a model, its scores on held-out rows, and what describes each class."""
+"""`corral fit`: a model, its scores on held-out rows, and the variables that describe each class."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ if TYPE_CHECKING:
     from corral.evaluation.splits import RowGroups, Split
 
 _ESTIMATOR_TEXT = (
-    "cv pools several densities and calibrates them; rodeo is the paper's rule, in units of the range; lspc "
-    "is its rival, on standardised columns."
+    "cv pools several densities and calibrates them; rodeo is the paper's rule, on columns scaled by their "
+    "range; lspc is its rival, on standardized columns."
 )
 _PRIORS_TEXT = (
-    "Whether classes count by their rows, the default, so that probabilities fit tables like this one, or "
-    "all alike. Not for lspc."
+    "Whether priors are the shares of the classes in the table, the default, so that probabilities fit "
+    "tables like this one, or equal. Not for lspc."
 )
 _SCALE_TEXT = (
-    "Units in which bandwidths are chosen, by default range for rodeo and standard for lspc. Not for cv, "
-    "which has several."
+    "How columns are scaled before bandwidths are chosen, by default range for rodeo and standard for lspc. "
+    "Not for cv, which uses several scales."
 )
 _TEST_SIZE_TEXT = (
-    "Share of rows held out once to measure with, 0.25 by default; tables of fewer than 1000 rows have 5 "
-    "folds instead."
+    "Share of rows that is held out once for the scores, 0.25 by default; tables of fewer than 1000 rows "
+    "have 5 folds instead."
 )
-_CV_TEXT = "Hold out each of so many folds in turn; 5 by default for fewer than 1000 rows."
+_CV_TEXT = "Number of folds, each of which is held out once; 5 by default for fewer than 1000 rows."
 _LEAST_ROWS_TEXT = (
-    "Leave out classes of fewer than N rows, copies not counted, or with --group of fewer than N groups."
+    "Leave out classes of fewer than N rows, duplicates not counted, or with --group of fewer than N groups."
 )
 
 
 @program.command(
-    short_help="Fit a classifier and measure it on held-out rows.",
+    short_help="Fit a classifier and score it on held-out rows.",
     epilog="\b\nExamples:\n  corral fit penguins.csv --target species\n"
     "  corral fit penguins.csv -t species --cv 5 --model penguins.corral --report penguins.html\n"
     "  corral fit visits.xlsx -t diagnosis --id visit --group patient --na-values '?'",
@@ -89,12 +89,12 @@ def fit(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Fit a classifier, measure it on held-out rows beside baselines, and show what describes each class.
+    """Fit a classifier, score it on held-out rows beside baselines, and show what describes each class.
 
-    The model, and the variables shown, are those of all rows; the scores are those of held-out rows. Below
-    1000 rows each row is held out once, in 5 folds; otherwise a quarter of the rows is held out. Columns of
-    text are levels, and values may be missing: a gap says nothing for or against any class. lspc takes
-    numbers without gaps only.
+    The model, and the variables shown, are from all rows; the scores are from held-out rows. Below 1000 rows
+    each row is held out once, in 5 folds; otherwise a quarter of the rows is held out. Columns of text hold
+    categories. Values may be missing; a missing value is no evidence for or against any class. lspc takes
+    only numbers without missing values.
     """
     from corral.cli.columns import training_rows
     from corral.cli.console import Output
@@ -108,8 +108,9 @@ def fit(
     check_different(table, model, report)
     check_kinds((model, MODEL), (report, REPORT))
     _refuse_contradictions(estimator, priors, group, goal, report)
-    _refuse_two_splits(cv, test_size)
-    chosen = _estimator(estimator, priors or "empirical", scale, seed, out)
+    if cv is not None and test_size is not None:
+        raise ValueError(f"--cv {cv} and --test-size {test_size:g} are two ways to hold rows out: take one.")
+    unfitted = _estimator(estimator, priors or "empirical", scale, seed, out)
     file = open_table(table, sep, decimal, encoding)
     na_values = list(dict.fromkeys(na_values or ()))
     with out.progress(f"Read {file.name}"):
@@ -134,48 +135,40 @@ def fit(
     if not quiet:
         note_findings(X, y, groups, group, categorical or ())
     with threads(jobs):
-        fitted, held_out = _fit_and_measure(chosen, X, y, row_groups, splits, out)
-    _note_dates(fitted)
+        fitted, held_out = _fit_and_score(unfitted, X, y, row_groups, splits, out)
+    _note_dates_and_duplicates(fitted, row_groups)
     if na_values:
         fitted.na_values_ = na_values
-    if row_groups.n_duplicates:
-        note(copied_rows(row_groups.n_duplicates, row_groups.duplicates.size))
     name = type(fitted).__name__
     note_replaced(model, report)
     if model is not None:
         save_model(fitted, model)
-    measured_on = f"{len(held_out[name].truth)} of {len(y)} rows"
+    rows_held_out = f"{len(held_out[name].truth)} of {len(y)} rows"
     if len(splits) > 1:
-        measured_on = f"each row once, in {len(splits)} folds"
-    facts = {
-        "table": str(file),
-        "target": target,
-        "rows": len(y),
-        "held_out": measured_on,
-        "folds": len(splits),
-    }
+        rows_held_out = f"each row once, in {len(splits)} folds"
+    facts = {"table": str(file), "target": target, "rows": len(y), "held_out": rows_held_out}
+    facts["folds"] = len(splits)
     facts |= {} if group is None else {"group": group}
     with threads(jobs):
         if report is not None:
             with out.progress("Write the report"):
-                others = {other: found for other, found in held_out.items() if other != name}
+                others = {other: predictions for other, predictions in held_out.items() if other != name}
                 own = replace(held_out[name], baselines=others)
-                shown = {"held_out": own, "source": file.name, "random_state": seed}
-                _write_report(report, fitted, X, y, goal, **shown)
+                _write_report(report, fitted, X, y, goal, held_out=own, source=file.name, random_state=seed)
         _answer(out, fitted, held_out, facts, {"model": model, "report": report})
 
 
-def _refuse_two_splits(cv: int | None, test_size: float | None) -> None:
-    if cv is not None and test_size is not None:
-        raise ValueError(f"--cv {cv} and --test-size {test_size:g} are two ways to hold rows out: take one.")
-
-
-def _fit_and_measure(
-    chosen: Any, X: pd.DataFrame, y: NDArray[Any], row_groups: RowGroups, splits: Sequence[Split], out: Output
+def _fit_and_score(
+    unfitted: Any,
+    X: pd.DataFrame,
+    y: NDArray[Any],
+    row_groups: RowGroups,
+    splits: Sequence[Split],
+    out: Output,
 ) -> tuple[Any, dict[str, HeldOut]]:
     """Fit all rows, and predict held-out rows by the same classifier and by baselines.
 
-    Duplicates and dates are told of once, for the whole table, and not by each fit.
+    Duplicates and dates are noted once for all rows, and not by each fit.
     """
     from corral.cli.variables import without_dates
     from corral.estimators.tables import ColumnKindWarning
@@ -183,35 +176,37 @@ def _fit_and_measure(
     from corral.evaluation.baselines import baselines
     from corral.evaluation.held_out import fit_by_groups, held_out_predictions
 
-    name = type(chosen).__name__
+    name = type(unfitted).__name__
     with warnings.catch_warnings():
         for category in (ColumnKindWarning, CopiedRowsWarning, NearDuplicatesWarning):
             warnings.simplefilter("ignore", category)
-        held_out = held_out_predictions({name: chosen}, X, y, row_groups, splits, out.step)
-        simple = without_dates(X)
-        held_out |= held_out_predictions(baselines(simple), simple, y, row_groups, splits, out.step)
+        held_out = held_out_predictions({name: unfitted}, X, y, row_groups, splits, out.step)
+        undated = without_dates(X)
+        held_out |= held_out_predictions(baselines(undated), undated, y, row_groups, splits, out.step)
         held_out["most frequent class"] = held_out[name].frequencies()
         out.step(f"{name} with all rows")
-        fitted = fit_by_groups(chosen, X, y, row_groups)
-    if out.bars:  # which were for the fit
+        fitted = fit_by_groups(unfitted, X, y, row_groups)
+    if out.bars:  # shown only during the fit
         for each in (fitted, *(part.estimator for part in held_out[name].parts)):
             if hasattr(each, "verbose"):
                 each.verbose = 0
     return fitted, held_out
 
 
-def _note_dates(fitted: Any) -> None:
-    """Tell which variables the columns of dates have become."""
+def _note_dates_and_duplicates(fitted: Any, row_groups: RowGroups) -> None:
+    """Note which variables each column of dates has become, and how many rows are duplicates."""
     for each in fitted.encoding_.dates if hasattr(fitted, "encoding_") else ():
         name = str(fitted.feature_names_in_[each.position])
         remedy = f"--categorical {shlex.quote(name)} makes categories of them"
         note(f"{dates_as_variables(name, each.parts, each.assumed_order, remedy)}.")
+    if row_groups.n_duplicates:
+        note(copied_rows(row_groups.n_duplicates, row_groups.duplicates.size))
 
 
 def _write_report(path: Path, fitted: Any, X: Any, y: Any, goal: float | None, **shown: Any) -> None:
-    """Write a report, which says what more rows would bring if there is a goal."""
+    """Write a report; if there is a goal, it says what more rows would bring."""
     from corral.planning import LearningCurve
-    from corral.report import write_report  # loads what draws it
+    from corral.report import write_report
 
     curve = None
     if goal is not None:
@@ -226,15 +221,14 @@ def _refuse_contradictions(
     goal: float | None,
     report: Path | None,
 ) -> None:
-    """Refuse options that do not go with the estimator, or that nothing would be done with."""
+    """Refuse options that the estimator does not have, and a goal without a report."""
     if priors is not None and estimator == "lspc":
         raise ValueError(f"--priors {priors} is not for --estimator lspc, which has no priors.")
     if group is not None and estimator == "lspc":
         raise ValueError("--group is not for --estimator lspc, which chooses its parameters by single rows.")
     if goal is not None and (report is None or estimator != "cv"):
         raise ValueError(
-            f"--goal {goal:g} is for the report of --estimator cv: say --report as well, or see 'corral "
-            "sample-size'."
+            f"--goal {goal:g} is for the report of --estimator cv: add --report, or see 'corral sample-size'."
         )
 
 
@@ -245,50 +239,46 @@ def _answer(
     facts: Mapping[str, Any],
     written: Mapping[str, Path | None],
 ) -> None:
-    """Print the scores of a classifier and of baselines, and what it has learnt."""
+    """Print the scores of a classifier and of baselines, and describe the classifier."""
     from dataclasses import asdict
 
     from corral.cli.console import class_score_table, describe, description, score_table
     from corral.evaluation.advice import advice_on_labels
 
-    name, measured_on = type(fitted).__name__, facts["held_out"]
+    name, rows_held_out = type(fitted).__name__, facts["held_out"]
     scores = {each: predictions.scores() for each, predictions in held_out.items()}
     own = scores[name]
     for sentence in advice_on_labels(fitted, held_out[name]):
         note(sentence)
     described = describe(fitted)
-    full: list[Any] = [score_table(scores, measured_on), class_score_table(own)]
+    full: list[Any] = [score_table(scores, rows_held_out), class_score_table(own)]
     if "group" in facts:
         full.append(grouped_rows(facts["group"], held_out[name].n_groups or 0))
-    full += description(described, measured=True)
+    full += description(described, has_scores=True)
     if written["model"] is not None:
         full.append(f"The model, fitted to all {facts['rows']} rows, is in {written['model']}")
     if written["report"] is not None:
         full.append(f"The report is in {written['report']}")
-    interval = accuracy_interval(own.intervals["accuracy"])
-    measured: dict[str, Any] = {"scores": {each: asdict(values) for each, values in scores.items()}}
+    data: dict[str, Any] = {**facts, "scores": {each: asdict(values) for each, values in scores.items()}}
     label = held_out[name].rarer_class
     if label is not None:
         consequences = [point._asdict() for point in held_out[name].thresholds(label)]
-        measured["thresholds"] = {"class": label, "consequences": consequences}
-    out.answer(
-        {**facts, **measured, **described, **written},
-        [f"{name}: accuracy {own.accuracy:.3f}, {interval}, held out {measured_on}"],
-        full,
-    )
+        data["thresholds"] = {"class": label, "consequences": consequences}
+    interval = accuracy_interval(own.intervals["accuracy"])
+    brief = f"{name}: accuracy {own.accuracy:.3f}, {interval}, held out {rows_held_out}"
+    out.answer({**data, **described, **written}, [brief], full)
 
 
 def _estimator(name: str, priors: Any, scale: str | None, seed: int, out: Output) -> Any:
+    """The estimator that the options describe."""
     from corral import CorralClassifier, LSPClassifier, RodeoClassifier
 
-    scaled: Any = {} if scale is None else {"scale": None if scale == "none" else scale}
+    scaling: Any = {} if scale is None else {"scale": None if scale == "none" else scale}
     if name == "lspc":
-        # Columns of a table are seldom in the same units, which the paper's rule, None, takes them to be.
-        return LSPClassifier(random_state=seed, **{"scale": "standard", **scaled})
+        # The paper's rule, None, needs columns on one scale, and columns of a table seldom are.
+        return LSPClassifier(random_state=seed, **{"scale": "standard", **scaling})
     if name == "rodeo":
-        return RodeoClassifier(priors=priors, random_state=seed, verbose=out.bars, **scaled)
+        return RodeoClassifier(priors=priors, random_state=seed, verbose=out.bars, **scaling)
     if scale is not None:
-        raise ValueError(
-            f"--scale {scale} is not for --estimator cv, which pools densities in several units."
-        )
+        raise ValueError(f"--scale {scale} is not for --estimator cv, which uses several scales.")
     return CorralClassifier(priors=priors, random_state=seed, verbose=out.bars)

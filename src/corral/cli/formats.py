@@ -1,7 +1,7 @@
-"""How the file of a table is written: its kind, what it is packed by and, for text, its dialect.
+"""The format of a table's file: its kind, its packing and, for text, separator, decimal mark and encoding.
 
-The name and the content say it, or the user does. Of text, separator, decimal mark and encoding are detected:
-spreadsheets of much of Europe write ``1,5;2,5`` in Windows-1252.
+They follow from the name, the content and the options. Separator, decimal mark and encoding are detected
+where no option gives them: spreadsheets of much of Europe write ``1,5;2,5`` in Windows-1252.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import tempfile
 import weakref
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from io import StringIO
 from itertools import islice
@@ -42,7 +42,7 @@ _ONLY_READ = (".xls", ".xlsb", ".ods")
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
 
-# Bytes that a file begins with, its kind and what it is packed by: its name may not say so.
+# First bytes of a file, as regular expressions, and the kind and packing that they show: the name may differ.
 _STARTS: dict[bytes, tuple[Kind, str]] = {
     rb"\x1f\x8b": ("text", ".gz"),
     rb"BZh[1-9]": ("text", ".bz2"),
@@ -54,9 +54,9 @@ _STARTS: dict[bytes, tuple[Kind, str]] = {
     rb"\xd0\xcf\x11\xe0": ("Excel", ""),
 }
 
-# In the order in which they are tried: names and text may hold those that come after the right one.
-_CANDIDATES = ("\t", ";", "|", ",", " ")
-_WORDS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
+# In the order in which they are tried: names and texts often contain a separator that comes later.
+_COMMON_SEPARATORS = ("\t", ";", "|", ",", " ")
+_NAMED_SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 
 _BOMS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -65,65 +65,63 @@ _BOMS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-# Reads UTF-8 with and without a mark of the byte order.
+# Reads UTF-8 with and without a byte order mark.
 _UTF8 = "utf-8-sig"
 _WINDOWS = "cp1252"
-_NOT_WINDOWS = {0x81, 0x8D, 0x8F, 0x90, 0x9D}
+_NOT_WINDOWS = {0x81, 0x8D, 0x8F, 0x90, 0x9D}  # bytes that Windows-1252 does not use
 
+# Separator and decimal mark are detected in the first bytes and rows of a file.
 _HEAD = 1 << 17
+_HEAD_ROWS = 500
 _BLOCK = 1 << 20
-_ROWS_TRIED = 500
 
 _WITH_COMMA = r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*"
 _WITH_POINT = r"\s*[+-]?\d*\.\d+(?:[eE][+-]?\d+)?\s*"
-# 1,234 may be more than a thousand; 0,234 and 12,34 may not.
+# The comma of 1,234 may mark thousands; the commas of 0,234 and 12,34 may not.
 _THOUSANDS = r"\s*[+-]?[1-9]\d{0,2}(?:,\d{3})+\s*"
 _POINTED_THOUSANDS = r"\s*[+-]?[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+)?\s*"
 
 
 @dataclass(eq=False)
 class TableFile:
-    """The file of a table, and how it is written; as text, what messages call it."""
+    """The file of a table and its format; converted to text, its name in messages."""
 
     path: Path  # or STANDARD_STREAM
     kind: Kind
-    packing: str = ""  # suffix of what it is packed by
-    copy: IO[bytes] | None = None  # the standard input, which can be read only once
-    separator: str = ","  # of text; a space is any number of spaces and tabs
+    packing: str = ""  # a suffix such as .gz
+    buffer: IO[bytes] | None = None  # the content of the standard input, which can be read only once
+    separator: str = ","  # of text; a space stands for any number of spaces and tabs
     decimal: str = "."
     encoding: str = _UTF8  # as Python calls it
-    n_before: int = 0  # lines before the names of the columns
+    n_before: int = 0  # lines before the line of column names
     columns: list[str] = field(default_factory=list)  # their names
 
     def __str__(self) -> str:
-        return "the standard input" if self.copy is not None else str(self.path)
+        return "the standard input" if self.buffer is not None else str(self.path)
 
     @property
     def name(self) -> str:
         """The name without its folder."""
-        return "standard input" if self.copy is not None else self.path.name
+        return "standard input" if self.buffer is not None else self.path.name
 
     @property
     def is_typed(self) -> bool:
-        """Whether the file tells numbers from text, so that no number is read from digits."""
+        """Whether the file stores types, so that text is never read as numbers."""
         return self.kind in ("Parquet", "Feather")
 
     @contextmanager
     def opened(self) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-        """The file, unpacked, and the file as it is, whose position tells how much has been read."""
-        if self.copy is not None:
-            self.copy.seek(0)
-            with packed(self.copy, self.packing, "rb") as stream:
-                yield stream, self.copy
-        else:
-            with self.path.open("rb") as file, packed(file, self.packing, "rb") as stream:
-                yield stream, file
+        """The unpacked content, and the file itself, whose position shows how much has been read."""
+        with ExitStack() as open_files:
+            file = self.buffer or open_files.enter_context(self.path.open("rb"))
+            file.seek(0)
+            yield open_files.enter_context(packed(file, self.packing, "rb")), file
 
 
 def named_kind(path: Path, *, is_read: bool = False) -> tuple[Kind, str]:
-    """What the name of a file says that it is, and what it is packed by; the standard streams are text.
+    """Kind and packing of a file by its name; the standard streams are text.
 
-    Some kinds of spreadsheets are read and not written.
+    Some kinds of spreadsheets can be read and not written.
     """
     if path == STANDARD_STREAM:
         return "text", ""
@@ -141,24 +139,24 @@ def named_kind(path: Path, *, is_read: bool = False) -> tuple[Kind, str]:
 
 
 def named_separator(path: Path) -> str:
-    """The separator that the name of a text lets expect."""
+    """The usual separator of a text file of this name."""
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     return next((_SEPARATORS[suffix] for suffix in reversed(suffixes) if suffix in _SEPARATORS), ",")
 
 
-def recognized(path: Path, separator: str | None, decimal: str | None, encoding: str | None) -> TableFile:
-    """Find out how a file is written, as far as options do not say it; note what its name does not say."""
+def recognize(path: Path, separator: str | None, decimal: str | None, encoding: str | None) -> TableFile:
+    """Detect the format of a file where options do not give it; note what its name does not show."""
     separator, encoding = _check_options(separator, encoding)
     kind, _ = named_kind(path if path == STANDARD_STREAM else check_readable(path), is_read=True)
     file = TableFile(path, kind)
     if path == STANDARD_STREAM:
-        file.copy = tempfile.TemporaryFile()  # noqa: SIM115 (without a name, and closed with the table)
-        weakref.finalize(file, file.copy.close)
-        shutil.copyfileobj(sys.stdin.buffer, file.copy, _BLOCK)
+        file.buffer = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the table)
+        weakref.finalize(file, file.buffer.close)
+        shutil.copyfileobj(sys.stdin.buffer, file.buffer, _BLOCK)
     with reading(file):
         file.kind, file.packing = _by_content(file)
         if file.kind == "text":
-            _find_dialect(file, separator, decimal, encoding)
+            _set_dialect(file, separator, decimal, encoding)
             return file
     for option, value in (("--sep", separator), ("--decimal", decimal), ("--encoding", encoding)):
         if value is not None:
@@ -167,16 +165,16 @@ def recognized(path: Path, separator: str | None, decimal: str | None, encoding:
 
 
 def _check_options(separator: str | None, encoding: str | None) -> tuple[str | None, str | None]:
-    """Check --sep and --encoding; return them as Python calls them."""
+    """Check --sep and --encoding; return the character and Python's name of the encoding."""
     if separator is not None:
-        separator = _WORDS.get(separator.casefold(), separator)
+        separator = _NAMED_SEPARATORS.get(separator.casefold(), separator)
         if len(separator) != 1 or separator in '"\r\n':
             raise ValueError(f"--sep must be one character, 'tab' or 'space', got {separator!r}.")
     if encoding is None:
         return separator, None
     try:
         name = codecs.lookup(encoding).name
-        b"a".decode(name, errors="ignore")  # which codecs that make no text refuse
+        b"a".decode(name, errors="ignore")  # raises for codecs that do not decode to text
     except (LookupError, ValueError):
         raise ValueError(
             f"--encoding: there is no encoding {encoding!r}; utf-8, utf-16, cp1252 and latin-1 are some."
@@ -185,19 +183,19 @@ def _check_options(separator: str | None, encoding: str | None) -> tuple[str | N
 
 
 def _by_content(file: TableFile) -> tuple[Kind, str]:
-    """What a file is and what it is packed by; its first bytes know better than its name."""
+    """Kind and packing of a file; for a file named as text its first bytes decide."""
     with file.opened() as (stream, _):
         start = stream.read(8)
     if not start:
         raise ValueError(f"{file} is empty.")
     if file.kind != "text":
         return file.kind, ""
-    return next((found for mark, found in _STARTS.items() if re.match(mark, start)), ("text", ""))
+    return next((kind for pattern, kind in _STARTS.items() if re.match(pattern, start)), ("text", ""))
 
 
 @contextmanager
 def packed(file: IO[bytes], packing: str, mode: Literal["rb", "wb"]) -> Iterator[Any]:
-    """A stream that unpacks what is read, or packs what is written, always to the same bytes."""
+    """A stream that unpacks what is read from a file, or packs what is written, always to the same bytes."""
     stream: Any
     match packing:
         case "":
@@ -220,7 +218,7 @@ def packed(file: IO[bytes], packing: str, mode: Literal["rb", "wb"]) -> Iterator
 
 @contextmanager
 def reading(file: TableFile) -> Iterator[None]:
-    """Say in one sentence why a file cannot be unpacked or read."""
+    """Turn errors of other packages into one sentence on why a file cannot be unpacked or read."""
     import pyarrow as pa
     from pandas.errors import EmptyDataError, ParserError
     from python_calamine import CalamineError
@@ -252,40 +250,43 @@ def _reason(error: Exception) -> str:
 # Text
 
 
-def _find_dialect(file: TableFile, separator: str | None, decimal: str | None, encoding: str | None) -> None:
-    """Find separator, decimal mark and encoding of a text where they are not given, and note them."""
+def _set_dialect(file: TableFile, separator: str | None, decimal: str | None, encoding: str | None) -> None:
+    """Set separator, decimal mark and encoding; detect and note those that are not given."""
     file.encoding = encoding or _find_encoding(file)
     with file.opened() as (stream, _):
         head = stream.read(_HEAD)
     text = codecs.getincrementaldecoder(file.encoding)(errors="replace").decode(head).removeprefix("\ufeff")
     if len(head) == _HEAD:
         text = text[: text.rfind("\n") + 1] or text
-    # Spreadsheets understand such a first line, and write it.
-    hint = re.match(r'"?sep=(.)"?\r?\n', text)
-    if hint:
-        text, file.n_before = text[hint.end() :], 1
+    # Spreadsheets write such a first line, and read it.
+    first_line = re.match(r'"?sep=(.)"?\r?\n', text)
+    if first_line:
+        text, file.n_before = text[first_line.end() :], 1
     expected = separator or named_separator(file.path)
-    file.separator = separator or (hint[1] if hint else _find_separator(text, expected))
+    file.separator = separator or (first_line[1] if first_line else _find_separator(text, expected))
     file.decimal = decimal or _find_decimal(_cells(text, file.separator), file.separator)
-    found = {
+    unexpected = {
         f"separator {file.separator!r}": file.separator != expected,
         "decimal comma": file.decimal != (decimal or "."),
         f"encoding {file.encoding}": file.encoding != (encoding or _UTF8),
     }
-    if any(found.values()):
-        note(f"{file} is read with {', '.join(what for what, is_noted in found.items() if is_noted)}.")
+    if any(unexpected.values()):
+        note(f"{file} is read with {', '.join(name for name, is_noted in unexpected.items() if is_noted)}.")
 
 
 def _find_encoding(file: TableFile) -> str:
-    """The encoding of a whole text, of which the first strange letter may stand at the end."""
+    """The encoding of a text file: a Unicode with its mark, else UTF-8, else Windows-1252.
+
+    The file is read to its end, where the first letter beyond ASCII may stand.
+    """
     decoder = codecs.getincrementaldecoder("utf-8")(errors="surrogateescape")
-    n_letters, wrong = 0, b""
+    n_letters, wrong = 0, b""  # beyond ASCII: letters in UTF-8, and bytes that are no UTF-8
     with file.opened() as (stream, _):
         block = stream.read(_BLOCK)
         if not block:
             raise ValueError(f"{file} is empty.")
-        for mark, encoding in _BOMS.items():
-            if block.startswith(mark):
+        for bom, encoding in _BOMS.items():
+            if block.startswith(bom):
                 return encoding
         while block:
             if b"\0" in block:
@@ -305,58 +306,57 @@ def _find_encoding(file: TableFile) -> str:
 
 
 def _remedy(file: TableFile) -> str:
-    """Say what can be done about a text whose encoding is another one, and which it may be."""
+    """The advice for a text whose encoding was not recognized, with the encoding that it may have."""
     from charset_normalizer import from_bytes
 
     with file.opened() as (stream, _):
         lines = stream.read(_BLOCK).splitlines(keepends=True)
-    strange = b"".join(line for line in lines if not line.isascii())
-    # Unicode is known before.
-    guesses = [guess.encoding for guess in from_bytes(strange) if not guess.encoding.startswith("utf_")]
-    guess = f"it may be {guesses[0]}; " if guesses else ""
+    guesses = from_bytes(b"".join(line for line in lines if not line.isascii()))
+    # UTF-8 has failed before, and any other Unicode has a mark.
+    name = next((guess.encoding for guess in guesses if not guess.encoding.startswith("utf_")), None)
+    guess = f"it may be {name}; " if name else ""
     return f"{guess}say by --encoding in what it is written, or save it as UTF-8."
 
 
 def _cells(text: str, separator: str) -> list[list[str]]:
-    """The first rows of a text that are not empty."""
+    """The first rows of a text, without empty ones."""
     by_space = separator == " "
     lines = csv.reader(StringIO(text, newline=""), delimiter=separator, skipinitialspace=by_space)
     rows = []
-    try:
-        for row in islice(filter(any, lines), _ROWS_TRIED):
+    with suppress(csv.Error):  # such as for a cell of more than 131,072 characters
+        for row in islice(filter(any, lines), _HEAD_ROWS):
             rows.append([cell for cell in row if cell] if by_space else row)
-    except csv.Error:  # such as a cell of more than 131,072 characters
-        pass
     return rows
 
 
 def _find_separator(text: str, expected: str) -> str:
-    """The character that cuts most rows into as many cells as there are names, or one more."""
-    best, most = expected, 0.0
-    for separator in _CANDIDATES:
+    """The character that splits most rows into as many cells as there are names, or one more."""
+    best, largest_share = expected, 0.0
+    for separator in _COMMON_SEPARATORS:
         names, *rows = _cells(text, separator) or [[]]
         if len(names) < 2:
             continue
-        # R writes numbers of rows without a name above them.
-        agreeing = sum(len(row) - len(names) in (0, 1) for row in rows) / len(rows) if rows else 1.0
-        if agreeing > most:
-            best, most = separator, agreeing
+        # R writes names of rows without a name above them.
+        share = sum(len(row) - len(names) in (0, 1) for row in rows) / len(rows) if rows else 1.0
+        if share > largest_share:
+            best, largest_share = separator, share
     return best
 
 
 def _find_decimal(rows: Sequence[Sequence[str]], separator: str) -> str:
+    """The comma if more cells are numbers with a comma than numbers with a point."""
     cells = [cell for row in rows[1:] for cell in row]
     commas = [cell for cell in cells if re.fullmatch(_WITH_COMMA, cell)]
-    # Where cells are separated by ';', commas are free for decimals; elsewhere they may mark thousands.
+    # Between semicolons, commas mark decimals; elsewhere they may mark thousands.
     if separator != ";" and all(re.fullmatch(_THOUSANDS, cell) for cell in commas):
         return "."
     return "," if len(commas) > sum(bool(re.fullmatch(_WITH_POINT, cell)) for cell in cells) else "."
 
 
 def with_decimal_points(texts: pd.Series[Any]) -> pd.Series[Any]:
-    """A column of texts from a file with decimal commas, its numbers written with points.
+    """A column of texts with points in place of decimal commas.
 
-    Points mark thousands, as in 1.065 or 1.065,50, if all of them may; else they are decimal points, too.
+    Points mark thousands, as in 1.065 or 1.065,50, if all of them may; otherwise they are decimal points.
     """
     is_marked = texts.str.fullmatch(_POINTED_THOUSANDS, na=False)
     if is_marked.any() and not texts[~is_marked].str.fullmatch(_WITH_POINT, na=False).any():

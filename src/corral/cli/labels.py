@@ -1,4 +1,4 @@
-"""Classes and groups of rows: as a column writes them, and as a model knows them."""
+"""Classes and groups of rows: values of a column as labels, and as classes of a model."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ IF_MISSING = "leave such rows out by --missing drop-rows"
 
 
 def as_labels(column: pd.Series[Any], file: TableFile) -> NDArray[Any]:
-    """Classes of the rows: numbers and yes or no stay what they are, all else is text.
+    """Labels of the rows: numbers and booleans stay as they are, and all else becomes text.
 
-    Those of text files and spreadsheets are text unless all of them are written as Python would write the
-    number.
+    In text files and spreadsheets, where labels are read as text, they become numbers if each of them is
+    written as Python writes the number.
     """
     if column.isna().all():
         raise ValueError(f"{file}: the target {column.name!r} is empty in all rows.")
@@ -37,7 +37,7 @@ def as_labels(column: pd.Series[Any], file: TableFile) -> NDArray[Any]:
 
 
 def _as_written(texts: NDArray[np.str_]) -> NDArray[Any]:
-    """Values of different texts: numbers, or yes and no, if this keeps every one as it is written."""
+    """Numbers or booleans in place of different texts if Python writes them alike; else the texts."""
     if set(texts.tolist()) <= {"True", "False"}:
         return np.equal(texts, "True")
     for dtype in (np.int64, np.float64):
@@ -45,15 +45,15 @@ def _as_written(texts: NDArray[np.str_]) -> NDArray[Any]:
             values = texts.astype(dtype)
         except (OverflowError, ValueError):
             continue
-        is_same = [str(value) for value in values.tolist()] == texts.tolist()
-        is_distinct = np.unique(values).size == texts.size  # which -0.0 and 0.0 are not
-        if is_same and is_distinct and np.isfinite(values).all():
+        are_same = [str(value) for value in values.tolist()] == texts.tolist()
+        are_distinct = np.unique(values).size == texts.size  # -0.0 and 0.0 are not
+        if are_same and are_distinct and np.isfinite(values).all():
             return values
     return texts
 
 
 def as_groups(column: pd.Series[Any], file: TableFile) -> NDArray[Any]:
-    """Names of what rows belong to; all rows must have one."""
+    """Names of the groups of the rows; every row must have one."""
     _refuse_missing(column, "group", file, IF_MISSING)
     names: NDArray[Any] = column.astype(str).to_numpy(object)
     return names
@@ -69,7 +69,7 @@ def _refuse_missing(column: pd.Series[Any], role: str, file: TableFile, remedy: 
 
 
 def note_labels_like_missing(y: NDArray[Any]) -> None:
-    """Tell of labels that may stand for a missing one."""
+    """Note labels that may stand for a missing label."""
     for label in np.unique(y).tolist() if y.dtype.kind == "U" else ():
         if _may_mean_missing(label):
             note(
@@ -79,29 +79,29 @@ def note_labels_like_missing(y: NDArray[Any]) -> None:
 
 
 def _may_mean_missing(text: str) -> bool:
-    """Whether a text is NA in one of its many forms, or nothing but spaces."""
+    """Whether a text is NA in one of its many forms, or only spaces."""
     return text.strip().casefold() in {marker.casefold() for marker in MISSING}
 
 
 def as_classes(
     y: NDArray[Any], classes: NDArray[Any], numbers: Sequence[int], file: TableFile
 ) -> NDArray[Any]:
-    """The model's own classes: a table that has only some of them may have been read as another type."""
-    known = {str(label): label for label in classes.tolist()}
+    """Labels as classes of the model: labels of only some classes may have been read as another type."""
+    class_by_text = {str(label): label for label in classes.tolist()}
     labels = [str(label) for label in y.tolist()]
     for number, label in zip(numbers, labels, strict=True):
-        if label not in known:
+        if label not in class_by_text:
             advice = "; if it stands for a missing value, say so by --na-values" * _may_mean_missing(label)
             raise ValueError(
-                f"{file}: row {number} has the class {label!r}, which the model does not know: it knows "
-                f"{listed(classes.tolist())}{advice}."
+                f"{file}: row {number} has the class {label!r}, which the model does not have: its classes "
+                f"are {listed(classes.tolist())}{advice}."
             )
-    return np.array([known[label] for label in labels], dtype=classes.dtype)
+    return np.array([class_by_text[label] for label in labels], dtype=classes.dtype)
 
 
-def class_called(text: str | None, classes: NDArray[Any]) -> Any:
-    """The class that is written like that."""
-    known = {str(label): label for label in classes.tolist()}
-    if text is not None and text not in known:
-        raise ValueError(f"there is no class {text!r}; there are {listed(classes.tolist())}.")
-    return None if text is None else known[text]
+def class_named(text: str, classes: NDArray[Any]) -> Any:
+    """The class whose name is the text."""
+    for label in classes.tolist():
+        if str(label) == text:
+            return label
+    raise ValueError(f"there is no class {text!r}; there are {listed(classes.tolist())}.")

@@ -1,4 +1,4 @@
-"""`corral report`: a page about a model and a table."""
+"""`corral report`: an HTML page about a model and a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OUT_TEXT = "Page to write, - for the standard output; by default beside MODEL."
 
 
 @program.command(
-    short_help="Write a page about a model and a table.",
+    short_help="Write an HTML page about a model and a table.",
     epilog="\b\nExamples:\n  corral report penguins.corral new.csv\n"
     "  corral report penguins.corral new.csv --target species --tolerance 0.6 --out penguins.html",
 )
@@ -54,10 +54,10 @@ def report(
 ) -> None:
     """Write a page about a model and the rows of a table: one HTML file that needs no network.
 
-    With --target it says how well the model does, and shows and counts only the rows of the table that are
-    equal to no training row. Rows are compared in every digit, so a training row that was rounded counts as
-    new. If there are no other rows, it is not known whether rows are new: all count, and the page says so.
-    With --group, which needs --target, intervals count groups instead of rows.
+    With --target the page has scores of the model, and shows and counts only rows that are equal to no
+    training row. Rows are compared in every digit, so a training row that was rounded counts as new. If no
+    row is known to be new, all rows count, and the page says so. With --group, which needs --target,
+    intervals count groups instead of rows.
     """
     from corral.cli.columns import check_names, new_rows
     from corral.cli.console import Output
@@ -72,14 +72,17 @@ def report(
     if tolerance is not None and target is None:
         raise ValueError("--tolerance needs --target: the sample-size curve is made from classes.")
     if group is not None and target is None:
-        raise ValueError("--group needs --target: it is for intervals of how many labels are right.")
+        raise ValueError("--group needs --target: it is for the intervals of scores.")
     refuse_two_questions(tolerance, goal)
     page = model.with_suffix(".html") if to is None else to
     check_different(model, table, page)
     check_kinds((page, REPORT))
     fitted, variables = load_classifier(model, table, na_values)
-    if goal is not None:
-        _check_rows_for_goal(model, fitted)
+    if goal is not None and hasattr(fitted, "model_") and not fitted.model_.has_all_rows:
+        raise ValueError(
+            f"--goal needs all {fitted.model_.n_rows} training rows, and {model} has not kept them all: use "
+            "'corral fit --report --goal' instead."
+        )
     file = open_table(table, sep, decimal, encoding)
     if group is not None:
         check_names(file, (group,))
@@ -113,8 +116,8 @@ def report(
             if page != STANDARD_STREAM:
                 write_report(fitted, X, y, page, **shown, random_state=seed)
             else:
-                whole = write_report(fitted, X, y, **shown, random_state=seed)
-                typer.echo(whole.html.encode("utf-8"), nl=False)
+                content = write_report(fitted, X, y, **shown, random_state=seed)
+                typer.echo(content.html.encode("utf-8"), nl=False)
                 return
     out.answer(
         {"rows": len(X), "held_out": 0 if held_out is None else len(held_out.truth), "report": page},
@@ -123,35 +126,23 @@ def report(
     )
 
 
-def _check_rows_for_goal(path: Path, fitted: Any) -> None:
-    """Refuse a goal where a file has not kept the rows that learning curves are made of."""
-    if hasattr(fitted, "model_") and not fitted.model_.has_all_rows:
-        raise ValueError(
-            f"--goal needs all {fitted.model_.n_rows} training rows, and {path} has not kept them all: ask "
-            "'corral fit --report --goal' instead."
-        )
-
-
 def _note_which_rows_count(fitted: Any, n: int, held_out: HeldOut | None) -> None:
-    """Say which of n rows the errors in a report are of, unless all of them are new to the model."""
-    n_new = 0 if held_out is None else len(held_out.truth)
-    if held_out is not None and n_new < n:
-        note(
-            f"{n - n_new} of {n} rows are equal to training rows, in every digit; rows and errors in the "
-            f"report are those of the other {n_new}."
-        )
-    elif held_out is None:
-        note(
-            f"it is not known whether any row is new to the model, because {_why_none_is_new(fitted, n)}; "
-            "errors in the report are those of all rows, and 'corral fit --report' measures on rows held out."
-        )
-
-
-def _why_none_is_new(fitted: Any, n: int) -> str:
-    """Say why none of n rows is known to be new to a model."""
-    model = getattr(fitted, "model_", None)
-    if model is None:
-        return f"its {type(fitted).__name__} does not keep training rows as they were"
-    if not model.has_all_rows:
-        return f"of its {model.n_rows} training rows the model has kept only some"
-    return f"all {n} rows are equal to training rows"
+    """Note which of the n rows a report counts, unless all of them are new to the model."""
+    if held_out is not None:
+        n_new = len(held_out.truth)
+        if n_new < n:
+            note(
+                f"{n - n_new} of {n} rows are equal to training rows, in every digit; the report shows and "
+                f"counts only the other {n_new}."
+            )
+        return
+    if not hasattr(fitted, "model_"):
+        why = f"its {type(fitted).__name__} does not keep training rows as they were"
+    elif not fitted.model_.has_all_rows:
+        why = f"the model has kept only some of its {fitted.model_.n_rows} training rows"
+    else:
+        why = f"all {n} rows are equal to training rows"
+    note(
+        f"it is not known whether any row is new to the model, because {why}; the report counts all rows, "
+        "and 'corral fit --report' has scores on held-out rows."
+    )

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from corral.planning import LearningCurve, SampleSizes
 
 
-_TOLERANCE_TEXT = "Run algorithm 4 instead: largest acceptable bound on the excess error; it is loose."
+_TOLERANCE_TEXT = "Run algorithm 4 instead, down to this bound on the excess error; the bound is loose."
 _INITIAL_SIZE_TEXT = "Rows of each class to start with; by default 30, or fewer of small classes."
-_ALLOCATION_TEXT = "How rows are shared out: as in the paper, which is the default, or at the least bound."
+_ALLOCATION_TEXT = "How added rows are divided among classes: as in the paper, the default, or optimally."
 
 
 @program.command(
@@ -58,12 +58,12 @@ def sample_size(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Estimate what more rows would bring, and how many each class needs, from those in a table.
+    """Estimate from the rows of a table what more rows would bring, and how many rows each class needs.
 
-    Rows are predicted by halves, quarters and eighths of the others, and the curve is drawn on. With
-    --tolerance, algorithm 4 of the paper bounds the error of its rule instead; the four options that follow
-    it are for that. It takes numbers without gaps only: --numeric-only leaves out other columns, --missing
-    drop-rows such rows.
+    Rows are predicted from halves, quarters and eighths of the others, and the learning curve is
+    extrapolated. With --tolerance, algorithm 4 of the paper bounds the error of its rule instead; the four
+    options below --tolerance belong to it. It takes numbers without missing values only: --numeric-only
+    leaves out other columns, --missing drop-rows leaves out rows with missing values.
     """
     from corral.cli.columns import training_rows
     from corral.cli.console import Output, learning_curve_data, sample_size_data
@@ -73,14 +73,14 @@ def sample_size(
 
     out = Output(as_json, quiet)
     refuse_two_questions(tolerance, goal)
-    of_bound = {"initial_size": initial_size, "test_size": test_size, "step": step, "allocation": allocation}
-    given = {name: value for name, value in of_bound.items() if value is not None}
+    bound = {"initial_size": initial_size, "test_size": test_size, "step": step, "allocation": allocation}
+    given = {name: value for name, value in bound.items() if value is not None}
     if tolerance is None and given:
         raise ValueError(
             "--initial-size, --held-out, --step and --allocation are for --tolerance, which was not given."
         )
     if tolerance is not None and group is not None:
-        raise ValueError("--group is not for --tolerance: algorithm 4 knows single rows only.")
+        raise ValueError("--group is not for --tolerance: algorithm 4 has no groups.")
     file = open_table(table, sep, decimal, encoding)
     with out.progress(f"Read {file.name}"):
         X, y, groups = training_rows(
@@ -97,27 +97,27 @@ def sample_size(
         X = as_numbers(X, file)
     if not quiet:
         note_findings(X, y, groups, group)
-    found: SampleSizes | LearningCurve
+    estimate: SampleSizes | LearningCurve
     if tolerance is None:
         with threads(jobs), out.progress("Take rows away"):
-            found = estimate_sample_sizes(X, y, goal=goal, groups=groups, random_state=seed)
-        data = learning_curve_data(found)
+            estimate = estimate_sample_sizes(X, y, goal=goal, groups=groups, random_state=seed)
+        data = learning_curve_data(estimate)
     else:
         with threads(jobs), out.progress("Add rows step by step"):
-            found = bounded_sizes(X, y, tolerance, seed, **given)
-        data = sample_size_data(found)
-    lines = str(found).split("\n")
+            estimate = bounded_sizes(X, y, tolerance, seed, **given)
+        data = sample_size_data(estimate)
+    lines = str(estimate).split("\n")
     out.answer(data, lines[:1], lines)
 
 
 def refuse_two_questions(tolerance: float | None, goal: float | None) -> None:
-    """Refuse to ask for the bound of algorithm 4 and for a learning curve at once."""
+    """Refuse both the bound of algorithm 4 and a goal, which is for the learning curve."""
     if tolerance is not None and goal is not None:
         raise ValueError("--tolerance and --goal ask different questions: take one of them.")
 
 
 def bounded_sizes(X: pd.DataFrame, y: NDArray[Any], tolerance: float, seed: int, **given: Any) -> SampleSizes:
-    """Algorithm 4 with defaults that small tables allow: a third of the rows each to start and to test."""
+    """Run algorithm 4; by default it starts with at most a third of each class and tests with a third."""
     import numpy as np
 
     from corral.planning import estimate_sample_sizes

@@ -1,4 +1,4 @@
-"""What several commands do; nothing here loads more than `--help` needs."""
+"""Functions that several commands share; nothing here imports more than `--help` needs."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ if TYPE_CHECKING:
     from corral.cli.formats import TableFile
     from corral.cli.variables import ModelVariables
 
-# What commands call their standard input and output.
+# On the command line, the standard input or the standard output.
 STANDARD_STREAM = Path("-")
 
-# Names that a sentence lists, more than those of findings.
+# Number of names in a list; findings list fewer.
 MOST_NAMED = 12
 
-# Words and texts that are longer are shortened when they are printed, and what is left of them then.
-_MOST_OF_WORD, _LEFT_OF_WORD = 300, 60
-_MOST_OF_TEXT, _LEFT_OF_TEXT = 4000, 1000
+# Longer words and texts are shortened when they are printed: to their first characters, and a text also to
+# its last ones.
+_LONGEST_WORD, _SHORTENED_WORD = 300, 60
+_LONGEST_TEXT, _SHORTENED_TEXT = 4000, 1000
 
 
 def visible(text: str) -> str:
-    r"""The text with control characters, and all others that cannot be seen, written as in Python: \x1b.
+    r"""The text with control characters and other invisible ones escaped as in Python, such as \x1b.
 
-    Names of classes, columns or levels may be of any length, and only their beginning is shown.
+    Names of classes, columns and categories may be of any length, so very long words are shortened.
     """
-    text = re.sub(rf"(\S{{{_LEFT_OF_WORD}}})\S{{{_MOST_OF_WORD - _LEFT_OF_WORD},}}", r"\1…", text)
-    if len(text) > _MOST_OF_TEXT:
-        text = f"{text[:_LEFT_OF_TEXT]} … {text[-_LEFT_OF_TEXT:]}"
+    text = re.sub(rf"(\S{{{_SHORTENED_WORD}}})\S{{{_LONGEST_WORD - _SHORTENED_WORD},}}", r"\1…", text)
+    if len(text) > _LONGEST_TEXT:
+        text = f"{text[:_SHORTENED_TEXT]} … {text[-_SHORTENED_TEXT:]}"
     return "".join(
         each if each.isprintable() or unicodedata.category(each) == "Zs" else ascii(each)[1:-1]
         for each in text
@@ -42,29 +43,32 @@ def visible(text: str) -> str:
 
 
 def listed(names: Sequence[Any], show: Callable[[Any], str] = repr) -> str:
-    """The first of some names."""
+    """The first names of a list, and how many more there are."""
     return first_names(names, show, MOST_NAMED)
 
 
 def note(message: str) -> None:
-    """Something that is good to know: told like a warning of the library."""
+    """Print a note: `app` prints warnings, also from the library, as notes."""
     warnings.warn(message, stacklevel=2)
 
 
 def check_different(*paths: Path | None) -> None:
-    """Refuse to write a file that is read, or written twice; the standard streams are no files."""
-    given = [path for path in paths if path not in (None, STANDARD_STREAM)]
-    for i, path in enumerate(given):
-        if path.resolve() in [other.resolve() for other in given[:i]]:
+    """Refuse a command that would write a file that it reads, or write a file twice."""
+    resolved = set()
+    for path in paths:
+        if path in (None, STANDARD_STREAM):
+            continue
+        if path.resolve() in resolved:
             raise ValueError(f"{path} is named twice: every file needs a name of its own.")
+        resolved.add(path.resolve())
 
 
 def load_classifier(
     path: Path, table: Path, na_values: Sequence[str] | None, *, explains: bool = False
 ) -> tuple[Any, ModelVariables]:
-    """A model that gives probabilities, and reasons if asked, and the variables that it reads.
+    """Load a model that predicts probabilities, and explains them if it must; also return its variables.
 
-    `table` is the file of the rows, which may have been named first by mistake.
+    `table` is the file of the rows: if model and table were given in the wrong order, the error says so.
     """
     from corral.cli.variables import ModelVariables
     from corral.files.model_file import is_model, load_model
@@ -88,13 +92,13 @@ def load_classifier(
 
 
 def naming_column(fitted: Any, file: TableFile) -> str | None:
-    """The column that named the rows of a model when it was fitted, if a table has it."""
+    """The column that named the training rows of a model, if the table has it."""
     column = getattr(fitted, "row_names_column_", None)
     return column if column in file.columns else None
 
 
 def threads(jobs: int) -> AbstractContextManager[Any]:
-    """For estimators that leave n_jobs open, as loaded ones do."""
+    """The number of threads for estimators whose n_jobs is None, as it is in loaded models."""
     import joblib
 
     if jobs == 0:

@@ -1,4 +1,4 @@
-"""Rows of a text file that have fewer cells than there are columns, as where a file was cut off."""
+"""Rows of a text file with fewer cells than there are columns, as at the end of a file that was cut off."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from corral.sentences.numbers import MOST_LISTED, counted
 
 
 def short_rows(file: TableFile) -> Iterator[Finding]:
-    """Rows with too few cells, whose last cells would count as missing."""
-    if file.kind != "text" or file.separator == " ":  # any number of spaces separates cells: none is empty
+    """A finding about rows with too few cells, whose last cells would count as missing."""
+    if file.kind != "text" or file.separator == " ":  # between spaces, no cell can be empty
         return
     n_columns, n_rows = len(file.columns), 0
-    short: dict[int, int] = {}  # numbers of cells by row
+    short: dict[int, int] = {}  # by row, the number of its cells
     with reading(file), file.opened() as (stream, _):
         text = TextIOWrapper(stream, encoding=file.encoding, newline="")
         lines = (cells for cells in csv.reader(text, delimiter=file.separator) if not _is_empty(cells))
-        with suppress(csv.Error):  # of a cell that is too long, which pandas has read
+        with suppress(csv.Error):  # a cell that is too long for csv, but not for pandas
             for cells in islice(lines, file.n_before + 1, None):
                 if len(cells) < n_columns:
                     short[n_rows] = len(cells)

@@ -1,7 +1,4 @@
-"""Tables in files, read whole or in chunks; each fault told in one sentence.
-
-Rows are counted from 0, as in pandas and in `explain`.
-"""
+"""Read tables from files, at once or in chunks. Rows are counted from 0, as in pandas and in `explain`."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ import pandas as pd
 
 from corral.array_types import Bools
 from corral.checking.columns import numbers_in
-from corral.cli.formats import TableFile, reading, recognized, with_decimal_points
+from corral.cli.formats import TableFile, reading, recognize, with_decimal_points
 from corral.cli.shared import note
 
 _Streams = tuple[IO[bytes], IO[bytes]]
@@ -29,34 +26,33 @@ _Chunks = Iterator[tuple[pd.DataFrame, float]]
 # Rows of a chunk: large enough that overhead does not count, small enough for any memory.
 CHUNK = 20_000
 
-# What pandas calls an index without a name in files of Parquet and Feather.
+# The name that pandas gives to an index without a name in files of Parquet and Feather.
 _INDEX = re.compile(r"__index_level_\d+__")
+# Texts that stand for a missing value.
 MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>"]
 
 
 def open_table(
     path: Path, separator: str | None = None, decimal: str | None = None, encoding: str | None = None
 ) -> TableFile:
-    """Find out how a file is written and which columns it has; two of the same name are refused."""
-    file = recognized(path, separator, decimal, encoding)
+    """Detect the format and the columns of a file; two columns of the same name are refused."""
+    file = recognize(path, separator, decimal, encoding)
     with reading(file), file.opened() as (stream, _):
         if file.is_typed:
             opened = _open_arrow(file, stream)
             file.columns = [str(name) for name in getattr(opened, "schema_arrow", opened.schema).names]
         else:
-            first = _first_row(file, stream).iloc[0]
-            file.columns = [name or f"Unnamed: {i}" for i, name in enumerate(first)]  # as pandas calls them
+            options: dict[str, Any] = {"header": None, "nrows": 1, "dtype": str, "keep_default_na": False}
+            if file.kind == "Excel":
+                first = _read_excel(file, stream, **options)
+            else:
+                first = pd.read_csv(stream, **options, **_csv_options(file))
+            # As pandas names them.
+            file.columns = [name or f"Unnamed: {i}" for i, name in enumerate(first.iloc[0])]
     twice = [name for name, n in Counter(file.columns).items() if n > 1]
     if twice:
         raise ValueError(f"{file} has the column {twice[0]!r} twice: give every column a name of its own.")
     return file
-
-
-def _first_row(file: TableFile, stream: IO[bytes]) -> pd.DataFrame:
-    options: dict[str, Any] = {"header": None, "nrows": 1, "dtype": str, "keep_default_na": False}
-    if file.kind == "Excel":
-        return _read_excel(file, stream, **options)
-    return pd.read_csv(stream, **options, **_csv_options(file))
 
 
 def read_chunks(
@@ -68,11 +64,11 @@ def read_chunks(
     size: int = 0,
     on_progress: Callable[[float], None] = lambda share: None,
 ) -> Iterator[pd.DataFrame]:
-    """Some columns, chunk by chunk of at most `size` rows, which are numbered on.
+    """Yield `columns` and the columns `texts` in chunks of at most `size` rows, numbered continuously.
 
-    Of the columns `texts`, text files and spreadsheets give the text, such as 01; what stands for a missing
-    value there is listed for each. Elsewhere it is an empty cell, NA in its many forms, and `na_values`.
-    After each chunk `on_progress` is called with the share of the file that has been read.
+    `texts` lists, by column, what stands for a missing value; in text files and spreadsheets these columns
+    are read as they are written, such as 01. In other columns empty cells, NA in its many forms and
+    `na_values` are missing. `on_progress` is called after each chunk with the share of the file read so far.
     """
     texts = texts or {}
     wanted = list(dict.fromkeys((*columns, *texts)))
@@ -102,19 +98,19 @@ def read_table(
     texts: Mapping[str, Sequence[str]] | None = None,
     na_values: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Some columns of all rows, at once: a text anywhere in a column makes text of all its cells."""
+    """The same columns of all rows at once: a text anywhere in a column makes text of all its cells."""
     return pd.concat(read_chunks(file, columns, texts, na_values, size=sys.maxsize))
 
 
 def near_name(name: str, columns: Sequence[str]) -> str | None:
-    """The column whose name is most like this one, whatever its case; None if no name is like it."""
+    """The column whose name is most similar, in any case; None if no name is similar."""
     by_folded = {column.casefold(): column for column in reversed(columns)}
     near = get_close_matches(name.casefold(), by_folded, n=1)
     return by_folded[near[0]] if near else None
 
 
 def is_index(column: str, file: TableFile) -> bool:
-    """Whether a column is an index of pandas that had no name, which pandas does not show as a column."""
+    """Whether a column is an index of pandas without a name, which pandas does not show as a column."""
     return file.is_typed and _INDEX.fullmatch(column) is not None
 
 
@@ -124,9 +120,9 @@ def text_columns(rows: pd.DataFrame) -> list[str]:
 
 
 def missing_rows(table: pd.DataFrame) -> Bools:
-    """Which rows lack a value in some column."""
-    lacking: Bools = table.isna().to_numpy().any(axis=1)
-    return lacking
+    """(n_rows,) whether a row has a missing value."""
+    is_missing: Bools = table.isna().to_numpy().any(axis=1)
+    return is_missing
 
 
 def _csv_options(file: TableFile) -> dict[str, Any]:
@@ -136,13 +132,13 @@ def _csv_options(file: TableFile) -> dict[str, Any]:
         "encoding": file.encoding,
         "skiprows": file.n_before,
     }
-    # Since 3.1 pandas reads the number that is nearest to the digits; before, only if it is asked to.
+    # pandas before 3.1 does not read the float nearest to the digits by default.
     if tuple(int(part) for part in pd.__version__.split(".")[:2]) < (3, 1):
         options["float_precision"] = "round_trip"
     return options
 
 
-# What follows yields chunks of a table, and the share of it that has been read.
+# Readers of each kind of file: they yield chunks, and the share of the table that has been read.
 
 
 def _csv_chunks(
@@ -152,12 +148,12 @@ def _csv_chunks(
     options = {"na_values": markers, "keep_default_na": False, "low_memory": False}
     options["dtype"] = dict.fromkeys(texts, str)
     n_bytes, start = max(os.fstat(raw.fileno()).st_size, 1), 0
-    # All columns: with usecols pandas would cut rows that are too long, without a word.
+    # All columns: with usecols pandas would silently cut rows that are too long.
     with pd.read_csv(stream, chunksize=size, **options, **_csv_options(file)) as chunks:
         for chunk in chunks:
             _check_index(chunk.index, start, file)
             start += len(chunk)
-            if file.decimal == ",":  # numbers in columns that hold text as well
+            if file.decimal == ",":  # pandas leaves numbers as they are in columns that also hold text
                 mixed = [name for name in text_columns(chunk) if name not in texts]
                 mixed = [name for name in mixed if pd.api.types.infer_dtype(chunk[name]) == "string"]
                 chunk = chunk.assign(**{name: with_decimal_points(chunk[name]) for name in mixed})  # noqa: PLW2901
@@ -165,15 +161,15 @@ def _csv_chunks(
 
 
 def _check_index(index: pd.Index[Any], start: int, file: TableFile) -> None:
-    """Refuse rows of more fields than there are names, unless the first ones name rows, as R writes it.
+    """Refuse rows with more cells than there are names, unless their first cells name the rows.
 
-    Of such fields pandas makes an index.
+    pandas makes an index of the first cells as soon as the first row has more cells than there are names.
     """
     if isinstance(index, pd.RangeIndex) and index.start == start:
         return
-    counts = index.dtype.kind in "iu" and bool((np.diff(index.to_numpy()) == 1).all())
-    names = index.nlevels == 1 and index.dtype.kind not in "iufb" and index.is_unique
-    if not (counts or names):
+    are_numbers = index.dtype.kind in "iu" and bool((np.diff(index.to_numpy()) == 1).all())
+    are_names = index.nlevels == 1 and index.dtype.kind not in "iufb" and index.is_unique
+    if not (are_numbers or are_names):
         raise ValueError(f"{file} is not a proper table: rows have more fields than there are names.")
     note(f"{file} has one name less than columns, as R writes it: the first column is left out.")
 
@@ -181,13 +177,12 @@ def _check_index(index: pd.Index[Any], start: int, file: TableFile) -> None:
 def _excel_chunks(
     file: TableFile, streams: _Streams, markers: _Markers, texts: Collection[str], size: int
 ) -> _Chunks:
-    # As objects at first: pandas would make numbers of yes, no and missing values.
+    # As objects at first: pandas would convert true, false and missing values to numbers.
     types = {name: str if name in texts else object for name in markers}
-    whole = _read_excel(
-        file, streams[0], dtype=types, na_values=markers, keep_default_na=False
-    ).infer_objects()
-    for start in range(0, len(whole), size):
-        yield whole[start : start + size], min((start + size) / len(whole), 1.0)
+    rows = _read_excel(file, streams[0], dtype=types, na_values=markers, keep_default_na=False)
+    rows = rows.infer_objects()
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size], min((start + size) / len(rows), 1.0)
 
 
 def _read_excel(file: TableFile, stream: IO[bytes], **options: Any) -> pd.DataFrame:
@@ -198,7 +193,7 @@ def _read_excel(file: TableFile, stream: IO[bytes], **options: Any) -> pd.DataFr
         with pd.ExcelFile(stream, engine="calamine") as book:
             sheets = book.sheet_names
             first = pd.read_excel(book, sheet_name=0, **options)
-    except (LookupError, TypeError, ValueError) as error:  # of a damaged workbook
+    except (LookupError, TypeError, ValueError) as error:  # the workbook is damaged
         raise CalamineError(str(error)) from None
     if first.empty and not len(first.columns):
         raise ValueError(f"{file} is empty.")
@@ -213,14 +208,15 @@ def _arrow_chunks(
     opened, names, done = _open_arrow(file, streams[0]), list(markers), 0
     if file.kind == "Parquet":
         n_rows = opened.metadata.num_rows
-        batches = opened.iter_batches(min(size, max(n_rows, 1)), columns=names)  # damaged, it may say -1
+        # In a damaged file the number of rows may be negative.
+        batches = opened.iter_batches(min(size, max(n_rows, 1)), columns=names)
     else:
         n_rows = sum(opened.get_batch(i).num_rows for i in range(opened.num_record_batches))
         batches = _feather_batches(opened, names, size)
-    finite = {name: numbers_in(pd.Series(marks, dtype=object)) for name, marks in markers.items()}
+    finite = {name: numbers_in(pd.Series(missing, dtype=object)) for name, missing in markers.items()}
     finite = {name: numbers[np.isfinite(numbers)] for name, numbers in finite.items()}
     for batch in batches:
-        # Without what pandas has noted in the file, which may be damaged.
+        # Without the metadata of pandas, which may be damaged.
         chunk = batch.replace_schema_metadata(None).to_pandas()
         for name in names:
             missing = finite[name] if chunk[name].dtype.kind in "biuf" else markers[name]
@@ -242,5 +238,5 @@ def _open_arrow(file: TableFile, stream: IO[bytes]) -> Any:
 
     try:
         return pq.ParquetFile(stream) if file.kind == "Parquet" else pa.ipc.open_file(stream)
-    except OSError as error:  # of a damaged file
+    except OSError as error:  # the file is damaged
         raise pa.ArrowException(str(error)) from None

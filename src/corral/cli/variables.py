@@ -1,6 +1,6 @@
-"""Variables of a table: numbers, or categories, here called levels; both may be missing.
+"""Variables of a table: numbers, categories and dates, all of which may be missing.
 
-In a fit the content of a column decides, as in `check`. In a new table the model decides.
+In a fit the content of a column decides what it holds, as in `check`. In a new table the model decides.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from corral.estimators.encoding import (
     with_dates,
 )
 
-# Baselines square numbers, and the sum of many squares must be a number.
+# Baselines square numbers, and the sum of many squares must be finite.
 _LARGEST = 1e150
 
 _TRUTHS = {"true": 1.0, "false": 0.0}
@@ -50,10 +50,10 @@ _TRUTHS = {"true": 1.0, "false": 0.0}
 
 
 def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collection[str]) -> pd.DataFrame:
-    """The table with columns of numbers and of categories.
+    """The table with each column as numbers, categories or dates.
 
-    A column that `check` would find neither is refused in the words of `check`. Text of a file that tells it
-    from numbers is categories, whatever it looks like.
+    A column that is none of them is refused with the finding of `check`. Where a file stores types, text is
+    always categories.
     """
     categories = set(categorical)
     dates = dated_columns(table, categories)
@@ -61,10 +61,12 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
         categories |= {name for name in table.columns if pd.api.types.infer_dtype(table[name]) == "string"}
     contents = {name: content_of(table[name]) for name in table.columns if name not in {*categories, *dates}}
     texts = [name for name in text_columns(table) if name in contents]
-    _refuse_mistakes(table[texts], contents, file)
+    _refuse_unreadable(table[texts], contents, file)
     lost = lost_digits(table[list(contents)])
     if lost:
-        raise ValueError(f"{file}: {lost}: leave it out by --drop, or make levels of it by --categorical.")
+        raise ValueError(
+            f"{file}: {lost}: leave it out by --drop, or make categories of it by --categorical."
+        )
     for finding in text_and_numbers(table[texts], contents):
         note(str(finding))
     columns: dict[str, Any] = {}
@@ -79,7 +81,7 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
             _refuse_huge(column, content.numbers, file)
             continue
         types = set(column.dropna().map(type))
-        # Numbers and text have no order, and files hold no dates.
+        # Numbers and text have no common order, and model files hold no dates.
         if len(types) > 1 or any(issubclass(each, datetime.date) for each in types):
             column = column.map(str, na_action="ignore")
         columns[name] = column.astype("category")
@@ -87,25 +89,25 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
 
 
 def _dates(column: pd.Series[Any]) -> NDArray[Any]:
-    """Cells of a column of dates as a model reads them: dates, or text, or None."""
+    """Cells of a column of dates as a model reads them: dates, text or None."""
     cells = column if column.dtype.kind == "M" else column.map(str, na_action="ignore")
     dates: NDArray[Any] = cells.astype(object).where(column.notna(), None).to_numpy()
     return dates
 
 
-def _refuse_mistakes(texts: pd.DataFrame, contents: Mapping[str, Content], file: TableFile) -> None:
-    """Refuse columns that are neither numbers nor text, or numbers but for a few cells or for commas."""
-    mistakes = [*neither_numbers_nor_text(texts, contents, ()), *text_among_numbers(texts, contents)]
-    mistakes += [each for each in numbers_as_text(texts, fewest=1) if each.kind == "numbers with a comma"]
-    if mistakes:
-        sentence = sentence_of(mistakes[0]).removesuffix(".")
-        if mistakes[0].kind == "text among numbers":
-            sentence += "; or leave the column out by --drop, or make levels of its values by --categorical"
+def _refuse_unreadable(texts: pd.DataFrame, contents: Mapping[str, Content], file: TableFile) -> None:
+    """Refuse columns that are neither numbers nor text, or numbers except for a few cells or for commas."""
+    findings = [*neither_numbers_nor_text(texts, contents, ()), *text_among_numbers(texts, contents)]
+    findings += [each for each in numbers_as_text(texts, fewest=1) if each.kind == "numbers with a comma"]
+    if findings:
+        sentence = sentence_of(findings[0]).removesuffix(".")
+        if findings[0].kind == "text among numbers":
+            sentence += "; or leave the column out by --drop, or make categories of it by --categorical"
         raise ValueError(f"{file}: {sentence}.")
 
 
 def without_dates(X: pd.DataFrame) -> pd.DataFrame:
-    """The variables with days, months and so on in place of dates, for what takes no dates."""
+    """The variables with days, months and so on in place of dates, for estimators that take no dates."""
     variables: dict[str, Any] = {}
     for name in X.columns:
         if X[name].dtype.kind in "biuf" or hasattr(X[name].dtype, "categories"):
@@ -119,7 +121,7 @@ def without_dates(X: pd.DataFrame) -> pd.DataFrame:
 
 
 def as_numbers(X: pd.DataFrame, file: TableFile) -> pd.DataFrame:
-    """The variables as floats, for what takes nothing else; text and missing values are refused."""
+    """The variables as floats, for estimators that take only numbers; text and missing values are refused."""
     columns = {}
     for name in X.columns:
         column = X[name].astype(object) if name in text_columns(X) else X[name]
@@ -138,18 +140,24 @@ def as_numbers(X: pd.DataFrame, file: TableFile) -> pd.DataFrame:
     return pd.DataFrame(columns, index=X.index)
 
 
-# As a model knows them
+# In a new table
 
 
 class ModelVariables:
-    """The variables of a fitted model, which say how new tables are read; it counts what they hold."""
+    """The variables of a fitted model: how columns of new tables are read, and counts of what they held.
+
+    Attributes
+    ----------
+    names : the columns that the model takes.
+    categories : categories of the model, by column.
+    empty : columns without any value in training; in new tables anything there counts as missing.
+    dates : columns of dates.
+    na_values : texts that stand for a missing value, given in the fit or now.
+    unknown : by column, how often each value was read that is no category of the model.
+    n_values : by column, how many values were read that are not missing.
+    """
 
     def __init__(self, fitted: Any, na_values: Sequence[str] | None) -> None:
-        """Ask a fitted estimator, which was given names of columns; a user may name more `na_values`.
-
-        In columns that were `empty` in training a new table may hold anything. `unknown` counts values that
-        are no levels of the model, by column, and `n_known` all values.
-        """
         self.names: list[str] = fitted.feature_names_in_.tolist()
         self.categories: dict[str, list[Any]] = {}
         self.empty: list[str] = []
@@ -162,24 +170,24 @@ class ModelVariables:
             self.dates = [self.names[column.position] for column in encoding.dates]
         self.na_values = list(dict.fromkeys((*getattr(fitted, "na_values_", ()), *(na_values or ()))))
         self.unknown: Unknown = {}
-        self.n_known: Counter[str] = Counter()
+        self.n_values: Counter[str] = Counter()
 
     @property
     def texts(self) -> dict[str, list[str]]:
-        """Columns to be read as text, and what is missing there, as `read_chunks` takes them."""
+        """Columns to read as text, and what stands for a missing value there, as `read_chunks` takes them."""
         return {name: [*MISSING, *self.na_values] for name in (*self.categories, *self.dates)}
 
     def read(self, table: pd.DataFrame, file: TableFile) -> pd.DataFrame:
-        """The variables of some rows; levels that the model does not know become missing and are counted."""
+        """The variables of the rows of a table; values that are no categories of the model become missing."""
         rows = table[self.names]
-        self.n_known.update({name: int(n) for name, n in rows.notna().sum().items()})
+        self.n_values.update({name: int(n) for name, n in rows.notna().sum().items()})
         return pd.DataFrame({name: self._values(rows[name], file) for name in self.names}, index=rows.index)
 
     def _values(self, column: pd.Series[Any], file: TableFile) -> NDArray[Any]:
-        """Levels or numbers of a column; anything but numbers is missing in a column empty in training."""
+        """Categories, dates or numbers of a column."""
         if column.name in self.categories:
-            return self._known_levels(column)
-        if column.name in self.dates:  # which the model reads
+            return self._categories_in(column)
+        if column.name in self.dates:
             return _dates(column)
         numbers = numbers_in(column)
         if column.name in self.empty:
@@ -195,38 +203,39 @@ class ModelVariables:
         _refuse_infinite(column, numbers, file)
         return numbers
 
-    def _known_levels(self, column: pd.Series[Any]) -> NDArray[Any]:
-        """Levels of the model, None for missing and for all other values."""
+    def _categories_in(self, column: pd.Series[Any]) -> NDArray[Any]:
+        """(n_rows,) categories of the model; None for missing values and for all other values."""
         categories = self.categories[str(column.name)]
-        are_texts = all(isinstance(level, str) for level in categories)
-        known = {str(level) if are_texts else _number_called(level): level for level in categories}
+        key = str if all(isinstance(category, str) for category in categories) else _number_or_text
+        by_key = {key(category): category for category in categories}
         codes, values = column.factorize()
-        found = [known.get(str(value) if are_texts else _number_called(value)) for value in values]
-        counts = np.bincount(codes[codes >= 0], minlength=len(found)).tolist()
-        strange = {str(values[k]): n for k, n in enumerate(counts) if found[k] is None}
-        if strange:
-            self.unknown.setdefault(str(column.name), Counter()).update(strange)
-        cells: NDArray[Any] = np.array([*found, None], dtype=object)[codes]  # missing values have the code -1
+        read = [by_key.get(key(value)) for value in values]
+        counts = np.bincount(codes[codes >= 0], minlength=len(values)).tolist()
+        unknown = {str(values[k]): n for k, n in enumerate(counts) if read[k] is None}
+        if unknown:
+            self.unknown.setdefault(str(column.name), Counter()).update(unknown)
+        cells: NDArray[Any] = np.array([*read, None], dtype=object)[codes]  # the code of missing values is -1
         return cells
 
-    def note_unknown_levels(self) -> None:
-        """Say how many values were levels that the model does not know."""
+    def note_unknown_categories(self) -> None:
+        """Note how many values were no categories of the model."""
         if self.unknown:
             note(unknown_sentence(self.unknown))
 
     def note_empty_columns(self) -> None:
-        """Say which columns had no value in any row."""
+        """Note columns that had no value in any row."""
         for name in self.names:
-            if name in self.n_known and not self.n_known[name]:
+            if name in self.n_values and not self.n_values[name]:
                 note(f"column {name!r} is empty in all rows: labels do without it.")
 
 
-def _number_called(value: Any) -> Any:
-    """The number that a cell means, true and false among them: in text files all of them are text."""
+def _number_or_text(value: Any) -> float | str:
+    """The number that is written in a cell, where true and false are 1 and 0; else the text."""
+    text = str(value)
     try:
-        return _TRUTHS[str(value).casefold()] if str(value).casefold() in _TRUTHS else float(value)
+        return _TRUTHS[text.casefold()] if text.casefold() in _TRUTHS else float(value)
     except (TypeError, ValueError):
-        return str(value)
+        return text
 
 
 def _refuse_infinite(column: pd.Series[Any], numbers: Floats, file: TableFile) -> None:
@@ -241,7 +250,7 @@ def _refuse_huge(column: pd.Series[Any], numbers: Floats, file: TableFile) -> No
         row = int(is_huge.argmax())
         raise ValueError(
             f"{file}: column {column.name!r} holds {numbers[row]:g} in row {column.index[row]}, which is too "
-            "large to be squared: write it in a larger unit, or leave it out by --drop."
+            "large to be squared: rescale the column, or leave it out by --drop."
         )
 
 

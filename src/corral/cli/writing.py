@@ -1,6 +1,6 @@
-"""Files that commands write: what they may replace, and tables, which are complete or not there at all.
+"""Write tables, whole or not at all, and check which files a command may replace.
 
-A command replaces a file of the kind that it writes, or an empty one, and nothing else.
+A command replaces a file of the kind that it writes, or an empty file, and no other.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from corral.files.atomic import check_replaceable, naming, replacing
 MODEL, REPORT, PLOT = "a model of corral", "a report of corral", "a plot"
 PREDICTIONS = "a table of predictions"
 
-# What the first bytes of a file hold: every report, and plots by their suffix.
+# What the first bytes of every report and of plots contain.
 _HEAD = 2_000
-_REPORT_MARK = b'<meta name="generator" content="corral">'
-_PLOT_MARKS = {".png": b"\x89PNG\r\n\x1a\n", ".pdf": b"%PDF-", ".svg": b"<svg"}
+_REPORT_TAG = b'<meta name="generator" content="corral">'
+_PLOT_SIGNATURES = {".png": b"\x89PNG\r\n\x1a\n", ".pdf": b"%PDF-", ".svg": b"<svg"}
 
 _REPORT_SUFFIXES = (".html", ".htm", ".xhtml")
 
-# Suffixes of files that others would try to open in vain.
-_NO_MODELS = (".pkl", ".pickle", ".joblib", ".onnx")
+# Suffixes of models that other programs write.
+_OTHER_MODELS = (".pkl", ".pickle", ".joblib", ".onnx")
 
 # OWASP's list of how a formula may begin.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -44,41 +44,36 @@ _MOST_EXCEL_ROWS = 1_048_576
 
 
 def check_kinds(*outputs: tuple[Path | None, str | Sequence[str]]) -> None:
-    """Refuse a name of another kind, and to replace a file of another kind than it will be.
+    """Refuse an output whose name is of another kind, or that would replace a file of another kind.
 
-    A kind is one of the above, or a table of these columns.
+    A kind is one of the constants above, or the columns of a table.
     """
     for path, kind in outputs:
-        if path is not None and path != STANDARD_STREAM:
-            _check_name(path, kind)
-        if path in (None, STANDARD_STREAM) or not _holds_something(check_replaceable(path)):
+        if path is None or path == STANDARD_STREAM:
             continue
-        if not _is_of_kind(path, kind):
+        suffix = path.suffix.lower()
+        if kind == REPORT and suffix not in _REPORT_SUFFIXES:
+            raise ValueError(f"{path} must end in .html: a report is a page, and no other kind of file.")
+        if kind == MODEL and suffix in _OTHER_MODELS:
+            raise ValueError(f"{path} must not end in {suffix}: a model is a file of its own kind (.corral).")
+        if _has_content(check_replaceable(path)) and not _is_of_kind(path, kind):
             name = kind if isinstance(kind, str) else f"a table of {len(kind)} such columns"
             raise ValueError(f"{path} is there and is not {name}: remove it, or write to another file.")
 
 
-def _check_name(path: Path, kind: str | Sequence[str]) -> None:
-    """Refuse a name that says that a report or a model is something else."""
-    suffix = path.suffix.lower()
-    if kind == REPORT and suffix not in _REPORT_SUFFIXES:
-        raise ValueError(f"{path} must end in .html: a report is a page, and no other kind of file.")
-    if kind == MODEL and suffix in _NO_MODELS:
-        raise ValueError(f"{path} must not end in {suffix}: a model is a file of its own kind (.corral).")
-
-
 def note_replaced(*paths: Path | None) -> None:
-    """Say which files are there and will be replaced, when nothing can refuse to write them any more."""
+    """Note files that will be replaced; called when no check can refuse to write them any more."""
     for path in paths:
-        if path not in (None, STANDARD_STREAM) and _holds_something(path):
+        if path is not None and path != STANDARD_STREAM and _has_content(path):
             note(f"{path} is there and will be replaced.")
 
 
-def _holds_something(path: Path) -> bool:
+def _has_content(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
 
 
 def _is_of_kind(path: Path, kind: str | Sequence[str]) -> bool:
+    """Whether the content of a file is of a kind."""
     if kind == MODEL:
         from corral.files.model_file import is_model
 
@@ -86,8 +81,8 @@ def _is_of_kind(path: Path, kind: str | Sequence[str]) -> bool:
     if kind in (REPORT, PLOT):
         with path.open("rb") as file:
             head = file.read(_HEAD)
-        mark = _REPORT_MARK if kind == REPORT else _PLOT_MARKS.get(path.suffix.lower())
-        return mark is not None and mark in head
+        content = _REPORT_TAG if kind == REPORT else _PLOT_SIGNATURES.get(path.suffix.lower())
+        return content is not None and content in head
     try:
         columns = open_table(path).columns
     except (OSError, ValueError):
@@ -96,11 +91,11 @@ def _is_of_kind(path: Path, kind: str | Sequence[str]) -> bool:
 
 
 def _are_predictions(columns: Sequence[str]) -> bool:
-    """Whether the last columns are a label and what `corral predict` writes behind it."""
-    answer = "(p_.*|typicality|novel|in_set_.*|decision)"
+    """Whether the last columns are a label and columns that `corral predict` writes behind it."""
+    names = "(p_.*|typicality|novel|in_set_.*|decision)"
     for i, name in enumerate(columns[:-1]):
         label = re.fullmatch("((?:predicted_)*)label", name)
-        if label and all(re.fullmatch(label[1] + answer, each, re.DOTALL) for each in columns[i + 1 :]):
+        if label and all(re.fullmatch(label[1] + names, each, re.DOTALL) for each in columns[i + 1 :]):
             return True
     return False
 
@@ -109,7 +104,7 @@ def _are_predictions(columns: Sequence[str]) -> bool:
 
 
 def may_be_formula(value: Any) -> bool:
-    """Whether a spreadsheet may calculate what stands in a cell; numbers, and signs alone, are harmless."""
+    """Whether a spreadsheet may run a cell as a formula; numbers and signs alone are harmless."""
     if not isinstance(value, str) or len(value) < 2 or not value.startswith(_FORMULA_STARTS):
         return False
     try:
@@ -120,12 +115,12 @@ def may_be_formula(value: Any) -> bool:
 
 
 def quoted(value: Any) -> Any:
-    """The value with an apostrophe before it if it may be a formula: spreadsheets then take it as text."""
+    """The value, with an apostrophe before it if it may be a formula: spreadsheets then take it as text."""
     return f"'{value}" if may_be_formula(value) else value
 
 
 def formula_in(rows: pd.DataFrame, path: Path) -> str | None:
-    """The first text, or name of a column, that a spreadsheet would calculate if rows go to this file."""
+    """The first cell or column name that a spreadsheet may run as a formula if rows go to this file."""
     if named_kind(path)[0] != "text":
         return None
     cells = chain(rows.columns, *(rows[name].unique() for name in text_columns(rows)))
@@ -133,7 +128,7 @@ def formula_in(rows: pd.DataFrame, path: Path) -> str | None:
 
 
 def without_formulas(rows: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """The rows with an apostrophe before every such text, so that spreadsheets take it as text."""
+    """The rows with an apostrophe before all that may be a formula in a text file."""
     if named_kind(path)[0] != "text":
         return rows
     texts = {name: rows[name].map(quoted) for name in text_columns(rows)}
@@ -144,28 +139,28 @@ def without_formulas(rows: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 
 def without_points(rows: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """The rows with 2007 in place of 2007.0 in a text file: pandas makes it of 2007 if others are missing."""
+    """The rows with 2007 for 2007.0 in a text file: beside missing values pandas reads 2007 as a float."""
     if named_kind(path)[0] != "text":
         return rows
-    numbers = {name: rows[name].dropna() for name in rows.columns[rows.dtypes == np.float64]}
-    whole = [name for name, each in numbers.items() if ((each % 1.0 == 0.0) & (each.abs() < 2.0**53)).all()]
-    return rows.astype(dict.fromkeys(whole, "Int64"))
+    floats = {name: rows[name].dropna() for name in rows.columns[rows.dtypes == np.float64]}
+    integers = [name for name, x in floats.items() if ((x % 1.0 == 0.0) & (x.abs() < 2.0**53)).all()]
+    return rows.astype(dict.fromkeys(integers, "Int64"))
 
 
 # Tables
 
 
 def write_table(path: Path, rows: pd.DataFrame) -> None:
-    """Write a table, which replaces an old one when it is complete."""
+    """Write a table, which replaces an old file when it is complete."""
     with writing_table(path) as add:
         add(rows)
 
 
 @contextmanager
 def writing_table(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
-    """Yield a function that adds rows to a new table, which replaces an old one at the end of the block.
+    """Yield a function that adds rows to a new table, which replaces an old file at the end of the block.
 
-    The standard output gets rows as CSV, as they come.
+    Rows for the standard output are printed as CSV at once.
     """
     kind, packing = named_kind(path)
     if path == STANDARD_STREAM:
@@ -182,7 +177,7 @@ def writing_table(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
 
 
 def _text_writer(path: Path, write: Callable[[bytes], object]) -> Callable[[pd.DataFrame], None]:
-    """A function that writes rows as text, the first ones with the names of the columns."""
+    """A function that writes rows as text; the first ones with the names of the columns."""
     is_first = True
 
     def add(rows: pd.DataFrame) -> None:
@@ -224,7 +219,7 @@ def _arrow_writer(path: Path, file: IO[bytes]) -> Iterator[Callable[[pd.DataFram
 
 @contextmanager
 def _excel_writer(path: Path, file: IO[bytes]) -> Iterator[Callable[[pd.DataFrame], None]]:
-    """Yield a function that adds rows to the only sheet of a workbook; text stays text, also a formula."""
+    """Yield a function that adds rows to the only sheet of a workbook; formulas are written as text."""
     from openpyxl import Workbook
     from openpyxl.cell import WriteOnlyCell
     from openpyxl.utils.exceptions import IllegalCharacterError
@@ -237,13 +232,13 @@ def _excel_writer(path: Path, file: IO[bytes]) -> Iterator[Callable[[pd.DataFram
         if not isinstance(value, str):
             return value
         try:
-            written = WriteOnlyCell(sheet, value)
+            text_cell = WriteOnlyCell(sheet, value)
         except IllegalCharacterError:
             raise ValueError(
                 f"{path}: an Excel file cannot hold the text {value[:40]!r}: write to a .csv file."
             ) from None
-        written.data_type = "s"
-        return written
+        text_cell.data_type = "s"
+        return text_cell
 
     def add(rows: pd.DataFrame) -> None:
         nonlocal n_rows
@@ -260,6 +255,6 @@ def _excel_writer(path: Path, file: IO[bytes]) -> Iterator[Callable[[pd.DataFram
     try:
         yield add
     except BaseException:
-        sheet.close()  # or it would try to in the end, when its file is gone
+        sheet.close()  # otherwise openpyxl closes it later, when its file no longer exists
         raise
     book.save(file)

@@ -1,4 +1,4 @@
-"""Files of users: checks before any work, and how a file is replaced as a whole or not at all."""
+"""Check files before any work, and replace a file as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TEMPORARY = ".corral-"
 
 
 def check_readable(path: str | os.PathLike[str]) -> Path:
-    """Refuse what is not a file."""
+    """Refuse a path that is not a file."""
     file = Path(path)
     if not file.exists():
         raise FileNotFoundError(f"there is no file {path}.")
@@ -24,7 +24,7 @@ def check_readable(path: str | os.PathLike[str]) -> Path:
 
 
 def check_replaceable(path: str | os.PathLike[str]) -> Path:
-    """Refuse to write where no file can be."""
+    """Refuse a path to which no file can be written, by what is there now."""
     target = _target(path)
     if target.is_symlink() or (target.exists() and not target.is_file()):
         raise ValueError(f"{path} is not a file that can be replaced.")
@@ -34,7 +34,7 @@ def check_replaceable(path: str | os.PathLike[str]) -> Path:
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
-    """Refuse to write where no file can be made, before any work that could then not be kept."""
+    """Refuse a path where no file can be created, by creating one; called before long work."""
     target = _target(check_replaceable(path))
     with naming(path):
         probe = target.with_name(f"{_TEMPORARY}{secrets.token_hex(8)}")
@@ -48,19 +48,19 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a new file to write to, which replaces `path` at the end of the block.
 
     An error or Ctrl-C in the block removes the new file and leaves `path` as it is. A kill leaves the new
-    file behind, which has a random name and disturbs nobody. The new file is in the folder of `path`, since
-    a file can be replaced in one step only within a file system. A link stays, and its target is replaced.
+    file behind, under a random name. The new file is in the folder of `path`, since a file can be replaced
+    in one step only within a file system. A link stays, and its target is replaced.
     """
     target = _target(check_replaceable(path))
     temporary = target.with_name(f"{_TEMPORARY}{secrets.token_hex(8)}")
     with naming(path):
-        # The umask says who may read a new file. One that replaces another gets its permissions in the end.
+        # The umask decides who may read a new file. One that replaces another gets its permissions below.
         mode = 0o600 if target.exists() else 0o666
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
         try:
             yield temporary
             with temporary.open("r+b") as written:
-                os.fsync(written.fileno())  # or a power cut could leave the new name on an empty file
+                os.fsync(written.fileno())  # otherwise a power cut could leave an empty file
             if target.exists():
                 _copy_access(target, temporary)
             temporary.replace(target)
@@ -70,10 +70,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let errors of the system name `path` if they name no file or a temporary one."""
+    """Name `path` in errors of the system that name no file or a temporary one."""
     try:
         yield
-    except BrokenPipeError:  # no error of a file
+    except BrokenPipeError:  # not an error of a file
         raise
     except OSError as error:
         is_unknown = error.filename is None or Path(str(error.filename)).name.startswith(_TEMPORARY)
@@ -89,13 +89,13 @@ def _target(path: str | os.PathLike[str]) -> Path:
 
 
 def _copy_access(old: Path, new: Path) -> None:
-    """Give a new file the owner, the group and the permissions of the old one; Windows has none of them."""
+    """Give a new file the owner, the group and the permissions of the old one; not on Windows."""
     if not hasattr(os, "chown"):
         return
-    found = old.stat()
-    mode = stat.S_IMODE(found.st_mode) & 0o777  # nobody runs the new file as its owner
+    access = old.stat()
+    mode = stat.S_IMODE(access.st_mode) & 0o777  # without setuid and setgid
     try:
-        os.chown(new, found.st_uid if os.geteuid() == 0 else -1, found.st_gid)
+        os.chown(new, access.st_uid if os.geteuid() == 0 else -1, access.st_gid)
     except OSError:
-        mode &= ~stat.S_IRWXG  # the permissions of a group that the writer is not in
+        mode &= ~stat.S_IRWXG  # they are of another group
     new.chmod(mode)

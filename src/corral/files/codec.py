@@ -1,13 +1,13 @@
 """Objects of model files, built from the annotations of their fields.
 
-`Writer.encode` walks an object and needs to be told nothing: it writes the fields of dataclasses and named
-tuples under the name of their class. `build` reads them back and trusts nothing: the annotation says which
-classes may stand in a place and which types their fields have, down to the types of arrays. A class checks
-the rest in its method `validate`: shapes, bounds, and what its fields have to do with each other. So no class
-is listed here, and a new field is kept as soon as it is declared.
+`Writer.encode` (in `values`) writes the fields of dataclasses and named tuples under the name of their class.
+`build` reads them back and trusts nothing: an annotation gives the classes that a field may hold and the
+types of their fields, down to the types of arrays. The method `validate` of a class checks the rest: shapes,
+bounds and relations between fields. No class is listed here, and a new field is kept as soon as it is
+declared.
 
-Two more methods are optional. `packed` returns the object to write in place of another one, without what can
-be computed, and `unpacked` returns the object to use in place of one that was read.
+Two more methods are optional. `packed` returns the object that is written instead, without attributes that
+can be computed; `unpacked` returns the object that is used instead of one that was read.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _NOUNS = {bool: "true or false", int: "a whole number", float: "a number", str: 
 
 
 def build(annotation: Any, value: Any, arrays: Arrays, name: str) -> Any:
-    """The object of a type that JSON describes; `name` is what errors call it."""
+    """The object of an annotated type that JSON describes; `name` is its name in errors."""
     if annotation is Any:
         return decode(value, arrays)
     return _BUILDERS.get(get_origin(annotation) or annotation, _build_object)(annotation, value, arrays, name)
 
 
-def check_keys(name: str, found: Set[str], expected: Set[str]) -> None:
-    """Refuse a table of values that lacks one of the keys, or has another one."""
-    for key in sorted(found ^ expected):
+def check_keys(name: str, keys: Set[str], expected: Set[str]) -> None:
+    """Refuse a table of values whose keys are not the expected ones."""
+    for key in sorted(keys ^ expected):
         raise ValueError(f"{name} {'lacks' if key in expected else 'has no'} {key!r}")
 
 
@@ -82,7 +82,7 @@ def _build_mapping(annotation: Any, value: Any, arrays: Arrays, name: str) -> di
 
 
 def _build_one_of(annotation: Any, value: Any, arrays: Arrays, name: str) -> Any:
-    """An object of one of several types: the file says of which class."""
+    """A value of a union of types; the file has the name of its class if it is an object."""
     if value is None and NoneType in get_args(annotation):
         return None
     types = [kind for kind in get_args(annotation) if kind is not NoneType]
@@ -93,7 +93,7 @@ def _build_one_of(annotation: Any, value: Any, arrays: Arrays, name: str) -> Any
 
 
 def _build_object(annotation: Any, value: Any, arrays: Arrays, name: str) -> Any:
-    """An object of a class that may stand here; it checks itself."""
+    """An object of one of the annotated classes; it checks itself."""
     kinds: dict[Any, Any] = {kind.__name__: kind for kind in _classes(annotation)}
     kind = kinds.get(value.get("!class")) if isinstance(value, dict) else None
     if kind is None:
@@ -117,7 +117,7 @@ _BUILDERS: dict[Any, Callable[[Any, Any, Arrays, str], Any]] = {
 
 
 def _classes(annotation: Any) -> list[Any]:
-    """Classes with fields that may stand where a type is expected: those in a union, and derived ones."""
+    """Classes with fields that an annotation allows, also in a union, and the classes derived from them."""
     if not isinstance(annotation, type):
         return [kind for choice in get_args(annotation) for kind in _classes(choice)]
     children: list[Any] = annotation.__subclasses__()
@@ -127,7 +127,7 @@ def _classes(annotation: Any) -> list[Any]:
 
 @cache
 def _hints(kind: Any) -> dict[str, Any]:
-    """Types of the fields of a class; one that has arrays must check them."""
+    """Types of the fields of a class; a class with arrays must have a method that checks them."""
     hints = get_type_hints(kind)
     if "ndarray" in str(hints) and not hasattr(kind, "validate"):
         raise TypeError(f"{kind.__name__} has arrays and no method validate")

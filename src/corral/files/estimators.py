@@ -32,16 +32,16 @@ KINDS: dict[str, type[BaseEstimator]] = {
     )
 }
 
-# A compressed model has kept few of the rows, but an array has a place for the name of each training row. Of
-# larger tables names are not kept, so that no forged file can ask for all the memory.
+# A compressed model has kept only some rows, but its array of names has a place for each training row. The
+# names of larger tables are not kept, so that a forged file cannot make us allocate all memory.
 _MOST_NAMED_ROWS = 2**24
 
-# How a model is computed belongs to the machine it runs on, not to the model.
+# These parameters depend on the machine, not on the model.
 _NOT_KEPT = ("n_jobs", "verbose")
 
 
 def pack_estimator(estimator: Any) -> dict[str, Any]:
-    """All that is kept of one of our estimators, which must be fitted; another one is refused."""
+    """All that a file keeps of a fitted estimator of this package; any other object is refused."""
     name = type(estimator).__name__
     if KINDS.get(name) is not type(estimator):
         local = "; call its to_local() first" if hasattr(estimator, "to_local") else ""
@@ -60,20 +60,20 @@ def pack_estimator(estimator: Any) -> dict[str, Any]:
 
 
 def _refuse_strange_categories(estimator: Any) -> None:
-    """Refuse categories that are neither text nor numbers, by the name of their column."""
-    if not hasattr(estimator, "encoding_"):  # one that takes numbers alone
+    """Refuse categories that are neither text nor numbers; the error names their column."""
+    if not hasattr(estimator, "encoding_"):  # it takes only numbers
         return
     for name, categories in zip(feature_names(estimator), estimator.encoding_.categories, strict=True):
-        for level in categories or ():
-            if not isinstance(level, str | int | float):
+        for category in categories or ():
+            if not isinstance(category, str | int | float):
                 raise ValueError(
-                    f"a model file cannot hold levels of type {type(level).__name__}, which the column "
-                    f"{name!r} has: make them text before the fit."
+                    f"a model file cannot hold categories of type {type(category).__name__}, which the "
+                    f"column {name!r} has: make them text before the fit."
                 )
 
 
 def restore_estimator(packed: dict[str, Any], arrays: Arrays) -> Any:
-    """Restore what `pack_estimator` has packed, as JSON, from values that it checks."""
+    """Restore an estimator from the JSON of `pack_estimator`, whose values are checked."""
     kind = KINDS[packed["estimator"]]
     params = build(dict[str, Any], packed["params"], arrays, "params")
     check_keys("params", params.keys(), _kept_params(kind()).keys())
@@ -94,7 +94,7 @@ def restore_estimator(packed: dict[str, Any], arrays: Arrays) -> Any:
 
 
 def _fitted_attributes(kind: Any) -> dict[str, Any]:
-    """Annotations of the attributes that `fit` sets, but for the number of variables."""
+    """Annotations of the attributes that `fit` sets, except for the number of variables."""
     hints = get_type_hints(kind)
     names = [name for name in hints if name.endswith("_") and not name.startswith("_")]
     return {name: hints[name] for name in sorted(names) if name != "n_features_in_"}
@@ -104,14 +104,14 @@ def _fitted_attributes(kind: Any) -> dict[str, Any]:
 
 
 def _kept_params(estimator: BaseEstimator) -> dict[str, Any]:
-    """Parameters that belong to the model, not to the machine."""
+    """Parameters that a file keeps."""
     return {k: v for k, v in estimator.get_params(deep=False).items() if k not in _NOT_KEPT}
 
 
 def _params_of_fit(estimator: Any) -> dict[str, Any]:
-    """Parameters as they were in the fit, where what it has learnt depends on them.
+    """Parameters with the values of the fit where the fitted model depends on them.
 
-    `set_params` changes no fitted model, and a model that is restored must not be changed by it either.
+    `set_params` does not change a fitted model, so a restored model must not depend on it either.
     """
     params = _kept_params(estimator)
     model: Any = getattr(estimator, "density_", getattr(estimator, "model_", None))
@@ -127,7 +127,7 @@ def _params_of_fit(estimator: Any) -> dict[str, Any]:
 
 
 def _flat(settings: Any) -> dict[str, Any]:
-    """Fields of settings and of settings in them."""
+    """Fields of settings, and of settings that are such fields."""
     flat: dict[str, Any] = {}
     for name, value in ({} if settings is None else vars(settings)).items():
         flat |= _flat(value) if is_dataclass(value) else {name: value}
@@ -144,11 +144,11 @@ def _names(name: str, names: Any, n: int, kinds: tuple[type, ...] = (str,)) -> N
 
 
 def _pack_row_names(estimator: Any) -> dict[str, Any] | None:
-    """Names of the rows that the file keeps, and of their column, if they have any."""
+    """Names of the rows that the file keeps, and the name of their column; None without names."""
     if not hasattr(estimator, "row_names_column_"):
         return None
     names, numbers = getattr(estimator, "row_names_in_", None), estimator.model_.kept_rows
-    if names is None:  # the column holds no name for each row
+    if names is None:  # only the name of the column is known
         return {"column": estimator.row_names_column_, "names": None}
     if numbers is not None and estimator.model_.n_rows > _MOST_NAMED_ROWS:
         return None
@@ -157,7 +157,7 @@ def _pack_row_names(estimator: Any) -> dict[str, Any] | None:
 
 
 def _set_row_names(estimator: Any, column: Any, names: Any) -> None:
-    """Restore names of rows, a list of those that a file has kept, or None if it has their column alone."""
+    """Restore the names of the kept rows, or only the name of their column if `names` is None."""
     model = estimator.model_
     if names is None and isinstance(column, str):
         estimator.row_names_column_ = column
@@ -165,7 +165,7 @@ def _set_row_names(estimator: Any, column: Any, names: Any) -> None:
     all_names = _names("row_names", names, len(model.training.X), (str, int))
     if not isinstance(column, str | None):
         raise ValueError("row_names has a column that is no text")
-    if model.kept_rows is not None:  # then rows are in another order, even if all are kept
+    if model.kept_rows is not None:  # the kept rows are in another order, even if they are all
         if model.n_rows > _MOST_NAMED_ROWS:
             raise ValueError(f"row_names are given of a table of {model.n_rows} rows")
         kept, all_names = all_names, np.full(model.n_rows, "", dtype=object)

@@ -1,8 +1,8 @@
 """Model files: safetensors with a JSON header. Reading one never runs code and trusts nothing in it.
 
-A file holds what `fit` has learnt and the training rows, not the arrays that the compiled loops read: those
-are arranged anew, as in `fit`, from numbers that their classes have checked (`validate`). So no file, damaged
-or forged, makes a kernel read beyond an array.
+A file holds the fitted model and the training rows, but not the arrays of the compiled loops: these are made
+again, as in `fit`, from numbers that their classes have checked (`validate`). So no file, damaged or forged,
+can make a kernel read beyond an array.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from corral.files.codec import build
 from corral.files.estimators import KINDS, pack_estimator, restore_estimator
 from corral.files.values import Writer, digest
 
-# Raised with every change of what a file holds; files of another format are refused.
+# Increased with every change of the format; files of another format are refused.
 FORMAT = 6
 
 
@@ -34,13 +34,13 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     estimator : one of the estimators of this package
-        A fitted one. Its parameters `n_jobs` and `verbose` are not kept, and those that have been changed
-        since the fit, such as `beta`, are kept as they were in it: a file predicts what the estimator
-        does. Of a `DaskCorralClassifier` save what its `to_local` returns, and of a pipeline the last step,
-        ``pipeline[-1]``: what is loaded then takes rows as ``pipeline[:-1].transform`` returns them.
+        A fitted estimator. Its parameters `n_jobs` and `verbose` are not kept. Other parameters, such as
+        `beta`, are kept as they were in the fit, so that the file predicts the same as the estimator. For a
+        `DaskCorralClassifier` save the result of its `to_local`, and for a pipeline its last step,
+        ``pipeline[-1]``: the loaded model then takes rows as ``pipeline[:-1].transform`` returns them.
     path : str or path
-        The file; one that is there is replaced when the new one is complete, which has its mode; a link
-        stays, and what it leads to is replaced. Any name will do; the commands of `corral` write ``.corral``.
+        The file, of any name; examples call it ``.corral``. An old file is replaced when the new one is
+        complete, and its permissions are kept. A link stays, and its target is replaced.
 
     See Also
     --------
@@ -48,13 +48,13 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
 
     Notes
     -----
-    The file is in the safetensors format. Its header names the estimator, its parameters, classes and
-    variables, rows if they have names, what ``corral fit --na-values`` named, and the versions that wrote it;
-    a checksum covers it all. The same model gives the same bytes, so that a hash of the file identifies it.
-    Classifiers keep their training rows in it, since class densities are made of them, but of thinned classes
-    only those nearest to the centres of cells and those that were held out; `LSPClassifier` keeps centres.
-    A model that has kept only some of its rows refuses what needs all: `partial_fit`, `selection_frequency`.
-    Names of rows are not kept of thinned classes of a table with more than 16,777,216 rows.
+    The file is in the safetensors format. Its header holds the estimator, its parameters, classes and
+    variables, the names of rows, the values of ``corral fit --na-values``, and the versions that wrote it; a
+    checksum covers everything. The same model gives the same bytes, so a hash of the file identifies it.
+    The file holds the training rows, since class densities are made of them; for compressed classes it holds
+    only the rows nearest to the centers of cells and the held-out rows, and for `LSPClassifier` its centers.
+    A model without all of its rows refuses methods that need them: `partial_fit`, `selection_frequency`.
+    Names of rows are not kept for compressed classes of a table with more than 16,777,216 rows.
 
     Examples
     --------
@@ -88,14 +88,14 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     checksum = _checksum(text, writer.digests)
     content = safetensors.numpy.save(writer.arrays, {"corral": text, "sha256": checksum})
     with replacing(path) as part:
-        # Not by save_file, whose files no one else may read.
+        # Not by `safetensors.numpy.save_file`, whose files only their owner can read.
         part.write_bytes(_with_names_in_order(content))
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
     """Read an estimator from a file written by `save_model`.
 
-    Nothing in the file is run, and what is not understood is refused.
+    Loading runs no code, and a file that is not fully understood is refused.
 
     Parameters
     ----------
@@ -103,16 +103,16 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    estimator : as it was saved
-        It predicts the same numbers on the same machine. Parameters that predictions depend on are those of
-        the fit, whatever `set_params` has made of them since; `n_jobs` and `verbose` have their defaults.
+    estimator : estimator
+        It predicts the same numbers as the saved one on the same machine. Parameters that predictions depend
+        on have the values of the fit, even after `set_params`; `n_jobs` and `verbose` have their defaults.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is no model of corral, damaged, of another format, or larger than the memory.
+        If the file is not a model of corral, is damaged, has another format, or needs too much memory.
 
     See Also
     --------
@@ -138,13 +138,13 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a model file says of itself: estimator, versions, variables, parameters as written."""
+    """The header of a model file: estimator, versions, variables and parameters."""
     header, _ = _read(path)
     return {name: value for name, value in header.items() if name not in ("state", "row_names")}
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:
-    """Whether a file says that it is a model, of whatever version."""
+    """Whether the header of a file says that it is a model, of any version."""
     safetensors = _import_safetensors()
     try:
         with safetensors.safe_open(path, framework="numpy") as opened:
@@ -154,9 +154,9 @@ def is_model(path: str | os.PathLike[str]) -> bool:
 
 
 def _with_names_in_order(content: bytes) -> bytes:
-    """The same file with the names in its head in alphabetical order.
+    """The content of a file with the names in its header in alphabetical order.
 
-    Safetensors writes them in another order every time, and the same model should be the same bytes.
+    Safetensors writes them in a random order, and the same model should give the same bytes.
     """
     start = 8 + int.from_bytes(content[:8], "little")
     names = json.loads(content[8:start])
@@ -169,7 +169,7 @@ def _with_names_in_order(content: bytes) -> bytes:
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The header and the arrays of a file whose checksum holds."""
+    """The header and the arrays of a file, whose checksum is verified."""
     safetensors = _import_safetensors()
     file = check_readable(path)
     try:
@@ -191,7 +191,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArr
 
 
 def _parse(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
-    """The header, once it is known that this version can read it."""
+    """The header, which is refused if this version cannot read it."""
     try:
         header = json.loads(text)
         format_ = build(int, header["format"], {}, "format")
@@ -214,7 +214,7 @@ def _parse(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
 
 
 def _checksum(text: str, digests: Mapping[str, bytes]) -> str:
-    """Checksum of a file: of its header, and of the names and digests of its arrays."""
+    """Checksum of the header and of the names and digests of the arrays."""
     checksum = hashlib.sha256(text.encode())
     for name in sorted(digests):
         checksum.update(f"{name} ".encode() + digests[name])
@@ -222,12 +222,13 @@ def _checksum(text: str, digests: Mapping[str, bytes]) -> str:
 
 
 def _reason(error: Exception) -> str:
-    said = str(error) or type(error).__name__
+    """The message of an error as a sentence."""
+    message = str(error) or type(error).__name__
     if isinstance(error, KeyError):
-        said = f"it has no {error}"
+        message = f"it has no {error}"
     if isinstance(error, AttributeError):
-        said = f"it has no {error.name!r}"
-    return said if said.endswith(".") else said + "."
+        message = f"it has no {error.name!r}"
+    return f"{message.removesuffix('.')}."
 
 
 def _import_safetensors() -> Any:

@@ -1,7 +1,7 @@
-"""Values of model files as JSON. Arrays are kept aside, under the path that leads to them.
+"""Values of model files as JSON. Arrays are kept apart, under the path that leads to them.
 
-What JSON does not know is an object with a key that begins with "!": an array, a tuple, a number that is not
-finite, or the fields of an object under the name of its class. `codec` builds such objects.
+An array, a tuple, a number that is not finite, or an object of a class with fields becomes a JSON object with
+a key that begins with "!". `codec` builds the objects of classes.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 Arrays = Mapping[str, NDArray[Any]]
 
-# Bytes that texts may take up: numpy makes all texts of an array as long as the longest one.
+# Largest size of an array of texts in bytes: numpy makes all texts as long as the longest one.
 _MOST_BYTES_OF_TEXTS = 2**28
 
 
 class Writer:
-    """Turns values into JSON and collects their arrays; equal arrays are kept once."""
+    """Converts values to JSON and collects their arrays; equal arrays are kept once."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, NDArray[Any]] = {}
@@ -34,7 +34,7 @@ class Writer:
         return {name: checksum for checksum, name in self._names.items()}
 
     def encode(self, value: Any, where: str) -> Any:
-        """A value as JSON; what a file cannot hold is refused. `where` is the path that leads to it."""
+        """A value as JSON; a type that a file cannot hold is refused. `where` is the path to the value."""
         encoded: Any
         match value.item() if isinstance(value, np.generic) else value:
             case None | bool() | int() | str() as encoded:
@@ -93,7 +93,7 @@ class Writer:
 
     def _keep(self, array: NDArray[Any], where: str) -> str:
         """Keep an array of numbers; return the path under which it, or an equal one, is kept."""
-        # Always in the byte order of the format, which is also what keeps the checksum the same.
+        # In the byte order of the format, so that the checksum is the same on every machine.
         array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
         name = self._names.setdefault(digest(array), where)
         self.arrays.setdefault(name, array)
@@ -101,7 +101,7 @@ class Writer:
 
 
 def digest(array: NDArray[Any]) -> bytes:
-    """A checksum of an array, its type and its shape."""
+    """A checksum of the type, the shape and the values of an array."""
     checksum = hashlib.sha256(f"{array.dtype.str} {array.shape} ".encode())
     checksum.update(np.ascontiguousarray(array).data if array.size else b"")
     return checksum.digest()
@@ -115,7 +115,7 @@ def field_names(kind: type[Any]) -> tuple[str, ...] | None:
 
 
 def decode(value: Any, arrays: Arrays) -> Any:
-    """What `Writer.encode` has written but for objects with fields; nothing in it is believed yet."""
+    """The value that `Writer.encode` has written, except for objects of classes; it is not checked."""
     if isinstance(value, list):
         return [decode(item, arrays) for item in value]
     if not isinstance(value, dict):
