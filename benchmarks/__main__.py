@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import time
 from dataclasses import asdict
 from importlib import import_module
@@ -10,100 +11,72 @@ from pathlib import Path
 from benchmarks._measure import Options, machine
 
 NAMES = (
-    *("speed", "memory", "startup", "pool", "accuracy", "tables", "selection", "contrast", "explanations"),
-    *("error_rates", "sample_size", "predict", "large", "thinning", "cluster", "sentences"),
-    "look",
+    *("speed", "startup", "pool", "accuracy", "tables", "selection", "contrast", "explanations"),
+    *("error_rates", "sample_size", "predict", "large", "compression", "cluster", "sentences", "look"),
 )
 BENCHMARKS = {name: import_module(f"benchmarks.{name}") for name in NAMES}
 
 
 def main() -> None:
-    """Parse the command line and run what it names."""
-    defaults = Options()
+    """Parse the command line and run the benchmarks that it names."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="benchmarks to run (default: all), or 'list'"
-    )
-    parser.add_argument(
-        "--repeats", type=int, default=defaults.repeats, help="rounds of every timing (%(default)s)"
-    )
-    parser.add_argument(
-        "--seeds", type=int, default=defaults.seeds, help="trials of every accuracy (%(default)s)"
-    )
-    parser.add_argument(
-        "--queries", type=int, default=defaults.queries, help="queries for 'memory' (%(default)s)"
-    )
-    parser.add_argument(
-        "--trials",
-        type=Path,
-        metavar="FILE",
-        help="keep each trial of 'accuracy', 'error_rates', 'explanations' or 'tables' in a file as JSON; "
-        "those it has are not repeated",
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to a file as well")
+    add = parser.add_argument
+    add("names", nargs="*", metavar="NAME", help="benchmarks to run (default: all), or 'list'")
+    add("--repeats", type=int, default=Options.repeats, help="rounds of every timing (%(default)s)")
+    add("--seeds", type=int, default=Options.seeds, help="trials of every accuracy (%(default)s)")
+    add("--trials", type=Path, metavar="FILE", help="keep trials as JSON lines, and do not repeat them")
+    add("--json", type=Path, metavar="FILE", help="write the figures to a file as well")
     arguments = parser.parse_args()
-    for number in ("repeats", "seeds", "queries"):
-        if getattr(arguments, number) < 1:
-            parser.error(f"--{number} must be at least 1, got {getattr(arguments, number)}")
+    if min(arguments.repeats, arguments.seeds) < 1:
+        parser.error("--repeats and --seeds must be at least 1")
     if arguments.names == ["list"]:
-        for name, benchmark in BENCHMARKS.items():
-            print(f"{name:12} {_title(benchmark)}")
+        for name in BENCHMARKS:
+            print(f"{name:12} {title(name)}")
         return
     for name in arguments.names:
         if name not in BENCHMARKS:
             parser.error(f"there is no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
-    run(
-        arguments.names or list(BENCHMARKS),
-        Options(arguments.repeats, arguments.seeds, arguments.queries, arguments.trials),
-        arguments.json,
-    )
+    options = Options(arguments.repeats, arguments.seeds, arguments.trials)
+    run(arguments.names or list(BENCHMARKS), options, arguments.json)
 
 
 def run(names: list[str], options: Options, file: Path | None) -> None:
-    """Run benchmarks, print each figure as soon as it is known, and a summary of the targets."""
-    facts = machine()
+    """Run benchmarks, print each figure as soon as it is measured, and a summary of the targets."""
+    facts = machine() | {
+        "settings": f"{options.repeats} rounds per timing, of which the least time counts; "
+        f"seeds 0 to {options.seeds - 1}"
+    }
     for key, value in facts.items():
         print(f"{key + ':':15}{value}")
-    print(
-        f"{'settings:':15}{options.repeats} rounds per timing, least time of all; "
-        f"seeds 0 to {options.seeds - 1}; {options.queries} queries for memory"
-    )
     print(f"\n{'figure':64} {'value':>10}  {'target':14} {'':6}  detail")
     rows = []
     for name in names:
-        print(f"{name}: {_title(BENCHMARKS[name])}", flush=True)
+        print(f"{name}: {title(name)}", flush=True)
         start = time.perf_counter()
         for figure in BENCHMARKS[name].run(options):
             value = f"{figure.value:.{figure.digits}f}{figure.unit}"
             line = f"  {figure.what:62} {value:>10}  {figure.target:14} {figure.verdict:6}  {figure.detail}"
             print(line.rstrip(), flush=True)
-            rows.append(
-                {"benchmark": name, **asdict(figure), "target": figure.target, "verdict": figure.verdict}
-            )
+            summary = {"target": figure.target, "verdict": figure.verdict}
+            rows.append({"benchmark": name, **asdict(figure), **summary})
         print(f"  ({time.perf_counter() - start:.0f} s)", flush=True)
-
     verdicts = [row["verdict"] for row in rows if row["verdict"]]
     print(f"\n{verdicts.count('met')} of {len(verdicts)} targets met")
     for row in rows:
         if row["verdict"] == "MISSED":
             print(f"  MISSED  {row['benchmark']}: {row['what']}: {row['value']:.4g}, target {row['target']}")
     if file is not None:
-        # JSON has no infinity: a bound that is not there is null.
-        plain = [
-            {k: None if v in (float("inf"), -float("inf")) else v for k, v in row.items()} for row in rows
+        # JSON has no infinity: a bound that does not exist is null.
+        figures = [
+            {key: None if value in (math.inf, -math.inf) else value for key, value in row.items()}
+            for row in rows
         ]
-        file.write_text(
-            json.dumps(
-                {"machine": facts, "options": asdict(options), "figures": plain},
-                indent=2,
-                default=str,  # a path
-            )
-            + "\n"
-        )
+        file.write_text(json.dumps({"machine": facts, "figures": figures}, indent=2) + "\n")
 
 
-def _title(benchmark: object) -> str:
-    return (benchmark.__doc__ or "").splitlines()[0]
+def title(name: str) -> str:
+    """First line of the docstring of a benchmark."""
+    return BENCHMARKS[name].__doc__.splitlines()[0]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What every benchmark shares: a figure with its target, alternating timings, facts about the machine."""
+"""Shared by all benchmarks: figures with targets, alternating timings, fresh processes, the machine."""
 
 import gc
 import json
@@ -12,41 +12,42 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import psutil
 from threadpoolctl import ThreadpoolController
 
+ROOT = Path(__file__).parents[1]
+
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asks for.
+    """Options of the command line.
 
     Attributes
     ----------
     repeats : rounds of every timing.
     seeds : trials of every accuracy.
-    queries : queries of the memory benchmark.
-    trials : file that keeps the trials of the accuracy benchmark.
+    trials : file that keeps the results of single trials.
     """
 
     repeats: int = 7
     seeds: int = 20
-    queries: int = 1000
     trials: Path | None = None
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the table.
+    """One line of the printed table.
 
     Attributes
     ----------
     what : what was measured.
     value : the number.
-    low, high : the target as bounds, where there is one.
-    unit : printed behind the value and the target.
+    low, high : the target as bounds; infinite without a target.
+    unit : unit of measurement, printed behind the value and the target.
     digits : decimals to print.
     detail : what helps to judge the number.
     """
@@ -61,7 +62,7 @@ class Figure:
 
     @property
     def target(self) -> str:
-        """The target in words, empty where the figure is for information."""
+        """The target in words, empty without one."""
         low, high = f"{self.low:g}", f"{self.high:g}{self.unit}"
         if math.isinf(self.low):
             return "" if math.isinf(self.high) else f"<= {high}"
@@ -69,71 +70,62 @@ class Figure:
 
     @property
     def verdict(self) -> str:
-        """Whether the value, unrounded, meets the target."""
+        """Whether the value, unrounded, meets the target; empty without a target."""
         if not self.target:
             return ""
         return "met" if self.low <= self.value <= self.high else "MISSED"
 
 
 @dataclass(frozen=True)
-class Task:
-    """A call to time, and how many threads it may use in BLAS and OpenMP."""
-
-    call: Callable[[], object]
-    threads: int = 1
-
-
-@dataclass(frozen=True)
 class Timing:
-    """Seconds of one call, by the wall clock and by the processor time of the process, one per round."""
+    """Seconds of one call, one number per round: wall clock, and processor time of the process."""
 
     wall: list[float]
     cpu: list[float]
 
     @property
     def best(self) -> float:
-        """The least wall time: whatever else the machine does can only add to it."""
+        """Least wall time: other processes can only add to it."""
         return min(self.wall)
 
     @property
     def best_cpu(self) -> float:
-        """The least processor time: on one thread the same, but other processes disturb it less."""
+        """Least processor time, which other processes disturb less."""
         return min(self.cpu)
 
 
-def time_alternately(tasks: Mapping[str, Task], repeats: int, least: float = 0.02) -> dict[str, Timing]:
-    """Time tasks in turn, round by round, so that a slow spell of the machine meets them all.
+def time_alternately(calls: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, Timing]:
+    """Time calls in turn, round by round, so that a slow spell of the machine affects them all.
 
-    Every task first runs once untimed, which compiles and fills caches. A call shorter than `least`
-    seconds is timed several times at once. Each round starts with another task, so that none always
-    runs in the wake of the same one.
+    BLAS has one thread. Every call first runs once untimed, which compiles code and fills caches. A call
+    shorter than 20 ms is repeated within a round. Each round starts with another call, so that none always
+    follows the same one.
     """
-    controller = ThreadpoolController()
-    number = {}
-    for name, task in tasks.items():
-        with controller.limit(limits=task.threads):
-            task.call()
-            start = time.perf_counter()
-            task.call()
-            number[name] = math.ceil(least / (time.perf_counter() - start))
-    timings = {name: Timing([], []) for name in tasks}
-    names = list(tasks)
-    for r in range(repeats):
-        for name in names[r % len(names) :] + names[: r % len(names)]:
-            call, count = tasks[name].call, number[name]
-            gc.collect()
-            gc.disable()
-            try:
-                with controller.limit(limits=tasks[name].threads):
-                    wall, cpu = time.perf_counter(), time.process_time()
-                    for _ in range(count):
-                        call()
-                    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-            finally:
-                gc.enable()
-            timings[name].wall.append(wall / count)
-            timings[name].cpu.append(cpu / count)
+    timings = {name: Timing([], []) for name in calls}
+    names, counts = list(calls), {}
+    with ThreadpoolController().limit(limits=1):
+        for name, call in calls.items():
+            call()
+            counts[name] = math.ceil(0.02 / _timed(call, 1)[0])
+        for r in range(repeats):
+            for name in names[r % len(names) :] + names[: r % len(names)]:
+                wall, cpu = _timed(calls[name], counts[name])
+                timings[name].wall.append(wall)
+                timings[name].cpu.append(cpu)
     return timings
+
+
+def _timed(call: Callable[[], object], count: int) -> tuple[float, float]:
+    """Wall and processor seconds per call, without garbage collection."""
+    gc.collect()
+    gc.disable()
+    try:
+        wall, cpu = time.perf_counter(), time.process_time()
+        for _ in range(count):
+            call()
+        return (time.perf_counter() - wall) / count, (time.process_time() - cpu) / count
+    finally:
+        gc.enable()
 
 
 def ratio(
@@ -145,22 +137,21 @@ def ratio(
     high: float = math.inf,
     cpu: bool = False,
 ) -> Figure:
-    """Ratio of the least times of two tasks, by the wall clock or, if both have one thread, processor time.
+    """Ratio of the least times of two calls, by the wall clock or, if both have one thread, processor time.
 
-    The detail tells how far the other clock and the single rounds agree.
+    The detail has the ratio by the other clock and in single rounds.
     """
-    clocks = {
-        "processor time": (above.cpu, below.cpu, above.best_cpu, below.best_cpu),
-        "wall": (above.wall, below.wall, above.best, below.best),
-    }
-    used, other = ("processor time", "wall") if cpu else ("wall", "processor time")
-    all_a, all_b, a, b = clocks[used]
-    rounds = [x / y for x, y in zip(all_a, all_b, strict=True)]
+    by_wall, by_cpu = above.best / below.best, above.best_cpu / below.best_cpu
+    if cpu:
+        clock, value, other, times = "processor time", by_cpu, f"wall {by_wall:.2f}", (above.cpu, below.cpu)
+    else:
+        clock, value, other, times = "wall", by_wall, f"processor time {by_cpu:.2f}", (above.wall, below.wall)
+    rounds = [a / b for a, b in zip(*times, strict=True)]
     detail = (
-        f"{used} {seconds(a)} / {seconds(b)}; rounds {min(rounds):.2f} to {max(rounds):.2f}, median "
-        f"{statistics.median(rounds):.2f}; {other} {clocks[other][2] / clocks[other][3]:.2f}"
+        f"{clock} {seconds(min(times[0]))} / {seconds(min(times[1]))}; rounds {min(rounds):.2f} to "
+        f"{max(rounds):.2f}, median {statistics.median(rounds):.2f}; {other}"
     )
-    return Figure(what, a / b, low, high, detail=detail)
+    return Figure(what, value, low, high, detail=detail)
 
 
 def seconds(t: float) -> str:
@@ -168,17 +159,46 @@ def seconds(t: float) -> str:
     return f"{t:.2f} s" if t >= 1.0 else f"{1e3 * t:.3g} ms"
 
 
+def listed(values: Mapping[str, float], form: str = ".3f") -> str:
+    """Names with their numbers as text, such as "iris 0.959, wine 0.993"."""
+    return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
+
+
+def print_table(head: str, columns: list[str], lines: Mapping[str, list[str]]) -> None:
+    """Print lines of cells, by their first cell, as a table in Markdown."""
+    print(f"\n| {head} | {' | '.join(columns)} |\n|{'---|' * (len(columns) + 1)}")
+    for name, cells in lines.items():
+        print(f"| {name} | {' | '.join(cells)} |")
+
+
+def is_installed(package: str, purpose: str) -> bool:
+    """Whether an optional package can be imported; print that its purpose is not measured otherwise."""
+    if find_spec(package) is not None:
+        return True
+    print(f"  {purpose}: not measured, because {package} is not installed")
+    return False
+
+
+def has_data_folder(purpose: str) -> bool:
+    """Whether CORRAL_DATA names a folder; print that the purpose is not measured otherwise."""
+    if os.environ.get("CORRAL_DATA"):
+        return True
+    print(f"  {purpose}: not measured, because CORRAL_DATA does not name a data folder")
+    return False
+
+
+def output_of_python(code: str, **environment: str) -> str:
+    """Standard output of code that a fresh interpreter runs in the root of the checkout."""
+    command = [sys.executable, "-c", code]
+    variables = os.environ | environment
+    return subprocess.run(
+        command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
+
+
 def fresh_python(code: str, **environment: str) -> Any:
-    """Run code in a fresh interpreter and return what it prints as JSON."""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=Path(__file__).parent.parent,
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout)
+    """What code prints as JSON in a fresh interpreter."""
+    return json.loads(output_of_python(code, **environment))
 
 
 def resident() -> float:
@@ -187,27 +207,24 @@ def resident() -> float:
 
 
 def peak() -> float:
-    """The most memory that was ever resident in this process, in MB."""
-    # On Linux, getrusage also counts what the parent held when it started this process, so the kernel's
-    # own record for the current program comes first.
+    """Largest memory that this process has had, in MB."""
+    # On Linux, getrusage also counts what the parent had when it started this process; the status does not.
     status = Path("/proc/self/status")
     if status.exists():
-        for line in status.read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024 / 1e6
+        lines = status.read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("VmHWM:"))
     import resource  # not on Windows
 
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+    size = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * size / 1e6
 
 
 def machine() -> dict[str, str]:
     """Facts without which no figure can be judged."""
-    cpu = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
+    cpu, cpuinfo = platform.processor() or platform.machine(), Path("/proc/cpuinfo")
     if cpuinfo.exists():
-        names = [line.split(":", 1)[1] for line in cpuinfo.read_text().splitlines() if "model name" in line]
-        cpu = names[0].strip() if names else cpu
+        lines = cpuinfo.read_text().splitlines()
+        cpu = next((line.split(":", 1)[1].strip() for line in lines if "model name" in line), cpu)
     packages = ("corral", "numpy", "scipy", "scikit-learn", "numba", "llvmlite", "joblib")
     blas = {
         f"{lib['internal_api']} {lib['version']} ({lib.get('architecture', '?')})"

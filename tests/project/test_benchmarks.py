@@ -38,7 +38,7 @@ def test_a_trial_cut_short_is_measured_again_and_no_other(tmp_path):
     resumed = Trials(file)
     assert resumed.measure("iris", 50, 0, "5NN", lambda: pytest.fail("it was in the file")) == found[0]
     assert resumed.measure("iris", 50, 1, "5NN", lambda: found[1]) == found[1]
-    assert [line["found"] for line in read_lines(file)] == list(found.values())
+    assert [line["result"] for line in read_lines(file)] == list(found.values())
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_rows_without_weight_are_gone_but_numbers_stay():
     assert_array_equal(data.weights, [1.0, 0.25, 0.5])  # over the largest
 
 
-def test_expected_classes_join_those_of_the_rows():
+def test_expected_classes_join_the_classes_of_the_rows():
     data = labelled(np.zeros((2, 1)), np.array([3, 1]), expected=np.array([2, 3]))
     assert_array_equal(data.labels, [1, 2, 3])
     assert_array_equal(data.counts, [1, 0, 1])
@@ -67,17 +67,17 @@ def test_expected_classes_join_those_of_the_rows():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_some_of_the_rows_keep_all_classes(weighted):
+def test_a_part_of_the_rows_keeps_all_classes(weighted):
     X, y = np.arange(6.0)[:, np.newaxis], np.array([0, 1, 2, 0, 1, 2])
     weights = np.array([0.0, 2.0, 3.0, 4.0, 5.0, 6.0]) if weighted else None
     data = labelled(X, y, weights)
-    some = data.take(np.array([0, 2]))
+    part = data.take(np.array([0, 2]))
     expected = [1, 3] if weighted else [0, 2]
-    assert_array_equal(some.numbers, expected)
-    assert_array_equal(some.X.ravel(), expected)
-    assert_array_equal(some.codes, y[expected])
-    assert_array_equal(some.labels, [0, 1, 2])
-    assert_allclose(some.counts, [4 / 6, 2 / 6, 0] if weighted else [1, 0, 1])
+    assert_array_equal(part.numbers, expected)
+    assert_array_equal(part.X.ravel(), expected)
+    assert_array_equal(part.codes, y[expected])
+    assert_array_equal(part.labels, [0, 1, 2])
+    assert_allclose(part.counts, [4 / 6, 2 / 6, 0] if weighted else [1, 0, 1])
 
 
 # What is learnt
@@ -86,9 +86,9 @@ def test_some_of_the_rows_keep_all_classes(weighted):
 def test_relevant_variables():
     X, y = two_classes()
     learnt = learn(labelled(X, y), scale="range")
-    found = learnt.relevant(-0.5)
-    assert_array_equal(found[:, :2], [[True, False], [False, True]])
-    assert not found[:, 3].any()  # constant
+    relevant = learnt.relevant(-0.5)
+    assert_array_equal(relevant[:, :2], [[True, False], [False, True]])
+    assert not relevant[:, 3].any()  # constant
     assert_array_equal(learnt.varies, [True, True, True, False])
     assert_array_equal(learnt.widths, [1.0, 1.0, 1.0, 1.0])
 
@@ -132,8 +132,8 @@ def test_a_class_without_rows_keeps_the_initial_bandwidth():
 
 
 @pytest.mark.parametrize("far", [1.0, 1e6, 1e100, np.inf])
-def test_the_lapse_goes_to_the_prior_however_far_a_sample_is(far):
-    # There the logarithm of a density is so large that adding that of the lapse does not change it.
+def test_prior_mixing_adds_the_prior_however_far_a_sample_is(far):
+    # Far away the log density is so large that the logarithm of the prior mixing would not change it.
     prior = np.array([0.5, 0.3, 0.2])
     joint = joint_log_probability(-far * np.array([[1.0, 2.0, np.inf]]), prior)
     certain = np.exp(log_probability(joint, prior, 0.0))

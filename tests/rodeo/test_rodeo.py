@@ -65,7 +65,7 @@ def constants(**values: int) -> Iterator[None]:
 
 @dataclass
 class Case:
-    """A class, queries and settings: all that both implementations take."""
+    """A class, new rows and settings: the input of both implementations."""
 
     X: np.ndarray
     x: np.ndarray
@@ -134,7 +134,7 @@ def certain(condition: bool) -> None:
 
 
 def check(case: Case, update: str, own: np.ndarray | None = None, suppose: Any = certain) -> None:
-    """Fail unless rows have the bandwidths, densities and sweeps of the referee at every query."""
+    """Fail unless rows have the bandwidths, densities and sweeps of the referee at every new row."""
     rows, grid = case.arrange()
     log_density, steps = rodeo(rows, grid, case.x, update, own)
     assert log_density.shape == (len(case.x),)
@@ -160,7 +160,7 @@ def bounded(ratio: np.ndarray) -> np.ndarray:
 
 
 def check_path(case: Case, q: int, update: str, sweeps: list[Sweep]) -> None:
-    """Fail unless every sweep is that of the referee, and the last bandwidths are those of the kernels."""
+    """Fail unless every sweep agrees with the referee, and the last bandwidths with the kernels."""
     rows, grid = case.arrange()
     x = case.x[q]
     _, steps = rodeo(rows, grid, x[np.newaxis], update)
@@ -170,7 +170,7 @@ def check_path(case: Case, q: int, update: str, sweeps: list[Sweep]) -> None:
     np.testing.assert_array_equal(path.n_tests, steps[0] + 1)
     assert not np.isnan(path.ratios).any()
     n = rows.n
-    if n <= 1.0:  # the referee makes no sweep, the path one in which nothing can be told
+    if n <= 1.0:  # the referee makes no sweep, the path one without a result
         assert path.ratios.tolist() == [[0.0] * x.size]
         return
     assert len(path.ratios) == len(sweeps)
@@ -203,25 +203,26 @@ def cases(
     rows: tuple[int, int] = (3, 12),
     columns: tuple[int, int] = (1, 4),
     kinds: tuple[str, ...] = ("lattice", "smooth"),
-    group_ids: tuple[float, ...] = (1.0,),
+    column_scales: tuple[float, ...] = (1.0,),
     distinct: int | None = None,
-    query: str = "any",
+    position: str = "any",
     weights: st.SearchStrategy[float] | None = None,
     floor: bool = False,
 ) -> Case:
-    """A class of rows by columns, and two queries.
+    """A class of rows by columns, and two new rows.
 
-    Columns are of the given kinds and units. `distinct` rows are drawn and then repeated. A query is "any"
-    point, a row ("at row"), or 1e6 units away in one ("far in one") or all ("far in all") of its columns.
+    Columns have the given kinds and scales. `distinct` rows are drawn and then repeated. The position of a
+    new row is "any", "at row" (it equals a row), or 1e6 scales away in one ("far in one") or all columns
+    ("far in all").
     """
     n, d = draw(st.integers(*rows)), draw(st.integers(*columns))
-    n_drawn, n_queries = distinct or n, 2
-    table = np.empty((n_drawn + n_queries, d))
+    n_drawn, n_new = distinct or n, 2
+    table = np.empty((n_drawn + n_new, d))
     size = np.empty(d)
     for j in range(d):
         kind = draw(st.sampled_from(kinds))
         value = lattice if kind in ("lattice", "constant") else smooth
-        size[j] = draw(st.sampled_from(group_ids))
+        size[j] = draw(st.sampled_from(column_scales))
         table[:, j] = draw(st.lists(value, min_size=len(table), max_size=len(table)))
         if kind == "constant":
             table[:n_drawn, j] = table[0, j]
@@ -229,11 +230,11 @@ def cases(
     X, x = table[:n_drawn], table[n_drawn:]
     if distinct is not None:
         X = X[draw(st.lists(st.integers(0, distinct - 1), min_size=n, max_size=n))]
-    if query == "at row":
-        x = X[draw(st.lists(st.integers(0, n - 1), min_size=n_queries, max_size=n_queries))]
-    elif query.startswith("far"):
+    if position == "at row":
+        x = X[draw(st.lists(st.integers(0, n - 1), min_size=n_new, max_size=n_new))]
+    elif position.startswith("far"):
         far = np.zeros(d, dtype=bool)
-        far[draw(st.integers(0, d - 1)) if query == "far in one" else slice(None)] = True
+        far[draw(st.integers(0, d - 1)) if position == "far in one" else slice(None)] = True
         signs = np.array(draw(st.lists(st.sampled_from([-1.0, 1.0]), min_size=d, max_size=d)))
         x = x + 1e6 * size * signs * far
     return Case(
@@ -252,20 +253,20 @@ CASES = {
     "constant columns": cases(kinds=("constant", "constant", "lattice", "smooth"), columns=(2, 5)),
     "duplicated rows": cases(rows=(6, 20), distinct=4),
     "one distinct row": cases(rows=(2, 20), distinct=1),
-    "far in one column": cases(query="far in one"),
-    "far in all columns": cases(query="far in all"),
-    "far from ties": cases(query="far in all", kinds=("lattice", "constant"), distinct=4),
+    "far in one column": cases(position="far in one"),
+    "far in all columns": cases(position="far in all"),
+    "far from ties": cases(position="far in all", kinds=("lattice", "constant"), distinct=4),
     "one row": cases(rows=(1, 1)),
     "two rows": cases(rows=(2, 2)),
     "one column": cases(rows=(2, 30), columns=(1, 1)),
     "fewer rows than columns": cases(rows=(2, 5), columns=(6, 20)),
-    "mixed units": cases(group_ids=(1e-3, 1.0, 1e6), columns=(2, 5)),
-    "mixed units, at a row": cases(group_ids=(1e-3, 1e6), columns=(2, 5), query="at row"),
-    "mixed units, far": cases(group_ids=(1e-3, 1.0, 1e6), columns=(2, 4), query="far in one"),
-    "at a row": cases(query="at row", kinds=("lattice", "smooth", "constant")),
+    "mixed scales": cases(column_scales=(1e-3, 1.0, 1e6), columns=(2, 5)),
+    "mixed scales, at a row": cases(column_scales=(1e-3, 1e6), columns=(2, 5), position="at row"),
+    "mixed scales, far": cases(column_scales=(1e-3, 1.0, 1e6), columns=(2, 4), position="far in one"),
+    "at a row": cases(position="at row", kinds=("lattice", "smooth", "constant")),
     "integer weights": cases(weights=integer_weights),
     "fractional weights": cases(weights=fraction_weights, rows=(1, 10)),
-    "weights, far": cases(weights=fraction_weights, query="far in one", rows=(1, 10)),
+    "weights, far": cases(weights=fraction_weights, position="far in one", rows=(1, 10)),
     "given floor": cases(floor=True),
 }
 
@@ -283,7 +284,7 @@ LEAVE_ONE_OUT = {
     "duplicates": cases(rows=(2, 12), distinct=3),
     "integer weights": cases(rows=(1, 8), weights=integer_weights),
     "fractional weights": cases(rows=(1, 8), weights=fraction_weights),
-    "mixed units": cases(rows=(2, 8), group_ids=(1e-3, 1e6), columns=(2, 4)),
+    "mixed scales": cases(rows=(2, 8), column_scales=(1e-3, 1e6), columns=(2, 4)),
 }
 
 
@@ -332,9 +333,9 @@ def test_path_over_some_of_the_variables() -> None:
     X = rng.normal(0.5, 0.05, (60, 3))
     rows, grid = Case(X, X).arrange()
     variables = np.array([0, 2])
-    of_class = ClassDensity(rows.select(variables), grid, variables)
-    path = density_path(of_class, X[0] + 0.01, "simultaneous")
-    _, h = of_class.estimate(X[:1] + 0.01, "simultaneous")
+    density_of_class = ClassDensity(rows.select(variables), grid, variables)
+    path = density_path(density_of_class, X[0] + 0.01, "simultaneous")
+    _, h = density_of_class.estimate(X[:1] + 0.01, "simultaneous")
     np.testing.assert_array_equal(path.bandwidths[-1], h[0])
     assert path.tested[0].tolist() == [True, False, True]
     assert path.n_tests[1] == 0
@@ -345,7 +346,7 @@ def test_path_over_some_of_the_variables() -> None:
 
 
 def many_tiles(seed: int, n: int, d: int = 3, weighted: bool = False) -> Case:
-    """Rows in no order and queries that stop at different sweeps, some of them far away."""
+    """Unsorted rows and new rows that stop at different sweeps, some of them far away."""
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.normal(0, 0.05, n), rng.integers(0, 3, n) / 4, rng.uniform(-1, 1, (n, d - 2))])
     x = rng.normal(0, 0.3, (7, d))
@@ -384,7 +385,7 @@ def test_numbers_do_not_depend_on_batches_or_chunks(update: str, data: st.DataOb
     order = np.array(data.draw(st.permutations(range(7))))
     with constants(TILE=32):
         rows, grid = case.arrange()
-        with constants(_LARGE=10**9):  # one query at a time
+        with constants(_LARGE=10**9):  # one new row at a time
             alone = rodeo(rows, grid, case.x, update, own)
         with constants(_LARGE=0, _BATCH=batch):
             together = rodeo(rows, grid, case.x[order], update, None if own is None else own[order])
@@ -459,24 +460,24 @@ def edge(seed: int, weighted: bool) -> tuple[Callable[[float], Case], int, float
             Y[0, j] = t
             return Y
 
-        def at(t: float, h: float = h, j: int = j, moved: Callable[..., Any] = moved) -> float:
+        def ratio_at(t: float, h: float = h, j: int = j, moved: Callable[..., Any] = moved) -> float:
             return statistic(moved(t), h, weights, j)
 
         grid = np.linspace(-3 * h, 3 * h, 61)
-        values = np.array([at(t) for t in grid])
+        values = np.array([ratio_at(t) for t in grid])
         crossings = np.flatnonzero((values[:-1] < critical) != (values[1:] < critical))
         if not crossings.size:
             continue
         i = crossings[0]
         ends = float(grid[i]), float(grid[i + 1])
-        t = crossing(at, critical, *ends)
+        t = crossing(ratio_at, critical, *ends)
         # All variables must still be active in sweep k, or bandwidths would not be equal.
         earlier = [statistic(moved(t), h0 * beta**s, weights, v) for s in range(k) for v in range(d)]
         if all(value > 1.001 * critical for value in earlier):
             break
 
     def case(distance: float) -> Case:
-        t = crossing(at, critical * (1.0 + distance), *ends)
+        t = crossing(ratio_at, critical * (1.0 + distance), *ends)
         # A floor right below the next bandwidth: the outcome of this decision is the result.
         floor = 0.999 * h * beta
         return Case(moved(t), np.zeros((1, d)), weights if weighted else None, beta, 1.0, floor)
@@ -504,7 +505,7 @@ def test_close_decisions_are_exact(weighted: bool, update: str) -> None:
 @pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
 @pytest.mark.parametrize("rough_is", ["too large", "too small"])
 def test_decision_where_rough_weights_err_most(rough_is: str, weighted: bool) -> None:
-    # Many rows near the query have Z_ji < 0, many others Z_ji > 0, and their sums nearly cancel, which
+    # Many rows near the new row have Z_ji < 0, many others Z_ji > 0, and their sums nearly cancel, which
     # magnifies the errors of the rough weights. Both groups stand where the error is worst, one where it is
     # positive, one where it is negative.
     n = 1000
@@ -641,14 +642,14 @@ def test_threads_share_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @examples(100)
 @given(
-    n_queries=st.integers(0, 500),
+    n_new=st.integers(0, 500),
     n_rows=st.integers(1, 30),
     n_jobs=st.sampled_from([None, 1, 2]),
     limit=st.integers(1, 20_000),
 )
-def test_every_query_is_in_one_chunk(n_queries: int, n_rows: int, n_jobs: int | None, limit: int) -> None:
+def test_every_new_row_is_in_one_chunk(n_new: int, n_rows: int, n_jobs: int | None, limit: int) -> None:
     rows, _ = Case(np.zeros((n_rows, 2)), np.zeros((1, 2))).arrange()
-    x = np.arange(2.0 * n_queries).reshape(n_queries, 2)
+    x = np.arange(2.0 * n_new).reshape(n_new, 2)
     chunks = []
 
     def pretended(rows: Any, grid: Any, x: np.ndarray, *_: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Class densities: kernel sums with bandwidths that are given, or that the Rodeo chooses at each query."""
+"""Class densities: kernel sums with given bandwidths, or with bandwidths that the Rodeo chooses."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class ClassDensity:
     """The density of one class."""
 
     rows: ClassRows  # the class, on the variables used
-    grid: Floats  # bandwidths that the Rodeo may choose
+    grid: Floats  # bandwidths that the Rodeo may choose, falling from the initial one
     variables: Integers  # (n_used,) columns that take part
-    # (n_used,) their bandwidths, or None where the Rodeo chooses them at each query
+    # (n_used,) bandwidths of the class, or None if the Rodeo chooses them at each new row
     fixed: Floats | None = None
-    outside: float = 0.0  # logarithm of the density of all other variables, which are taken as uniform
+    outside: float = 0.0  # log density of all other variables, which are taken as uniform
 
     def estimate(self, x: Floats, update: Update, own: Integers | None = None) -> tuple[Floats, Floats]:
-        """Estimate log densities (n_queries,) and bandwidths (n_queries, n_features), h0 where unused.
+        """Estimate log densities (n_new,) of new rows and bandwidths (n_new, n_features), h0 where unused.
 
-        `own` (n_queries,) are rows of the class that queries leave out, or -1.
+        `own` (n_new,) has the number of the class row to leave out for each new row, or -1.
         """
         used, h = x[:, self.variables], np.full(x.shape, self.grid[0])
         if self.fixed is None:
@@ -49,16 +49,14 @@ def class_log_densities(
     bandwidths: bool = False,
     own: Sequence[Integers] | None = None,
 ) -> tuple[Floats, Floats]:
-    """Log densities of every query in every class, and the bandwidths that gave them.
+    """Log densities (n_new, n_classes) of new rows, and the bandwidths that the densities use.
 
-    `own` are for each class (n_queries,) its rows that queries leave out, or -1.
-
-    Returns arrays (n_queries, n_classes) and, if bandwidths are asked for, (n_queries, n_classes,
-    n_features), else an empty one.
+    `own` has for each class the numbers (n_new,) of its rows to leave out, or -1. The bandwidths have the
+    shape (n_new, n_classes, n_features); the array is empty unless `bandwidths` is true.
     """
-    n_queries, d = x.shape
-    log_density = np.empty((n_queries, len(densities)))
-    h = np.empty((n_queries if bandwidths else 0, len(densities), d))
+    n_new, d = x.shape
+    log_density = np.empty((n_new, len(densities)))
+    h = np.empty((n_new if bandwidths else 0, len(densities), d))
 
     def estimate(y: int, chunk: slice) -> None:
         left_out = None if own is None else own[y][chunk]
@@ -69,7 +67,7 @@ def class_log_densities(
     local = any(density.fixed is None for density in densities)
     for_each_class(
         estimate,
-        [n_queries] * len(densities),
+        [n_new] * len(densities),
         [density.rows.size for density in densities],
         [update if density.fixed is None else "fixed" for density in densities],
         "Rodeo" if local else "Kernel sums",

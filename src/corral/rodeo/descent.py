@@ -1,6 +1,6 @@
-r"""Algorithm 1 of the paper, the Rodeo, on arrays in scaled units.
+r"""Algorithm 1 of the paper, the Rodeo, on arrays of scaled values.
 
-For a class with rows :math:`x_1, \dots, x_n` and a query :math:`x`, the Rodeo starts from one wide
+For a class with rows :math:`x_1, \dots, x_n` and a new row :math:`x`, the Rodeo starts from one wide
 bandwidth :math:`h_j = h_0` for all variables and shrinks each by the factor :math:`\beta` as long as
 
 .. math::
@@ -15,15 +15,15 @@ where :math:`s_j^2` is the sample variance of the :math:`Z_{ji}` over :math:`n`.
 
     \Big(\sum_i Z_{ji}\Big)^2 > \frac{L n}{n - 1 + L} \sum_i Z_{ji}^2,
 
-which needs no difference of nearly equal sums and no common factor of the :math:`Z_{ji}`.
+which avoids differences of nearly equal sums and the common factor of the :math:`Z_{ji}`.
 
-Rows may have weights, which say how much each of them matters: sums and means over rows become weighted
-ones, and :math:`n` is Kish's effective number of rows, :math:`(\sum_i w_i)^2 / \sum_i w_i^2`. So a common
-factor of the weights changes nothing. A row that is left out takes all its weight with it, and its group.
+Rows may have weights: sums and means over rows become weighted ones, and :math:`n` is Kish's effective number
+of rows, :math:`(\sum_i w_i)^2 / \sum_i w_i^2`. So a common factor of the weights changes nothing. If a row is
+left out, its whole group is left out, with all weights.
 
-`kernels.simultaneous` is the fast path: complete rows of measurements, all bandwidths change after a sweep.
-`kernels.descend` does everything else: missing values, categories, groups, bandwidths that change inside a
-sweep, and a record of the sweeps.
+`kernels.simultaneous` is the fast path for complete rows of measurements, when all bandwidths change after a
+sweep. `kernels.descend` covers missing values, categories, groups, bandwidths that change inside a sweep, and
+the record of the sweeps.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ from corral.rodeo.settings import SMALLEST_COUNT, Update
 def rodeo(
     rows: ClassRows, grid: Floats, x: Floats, update: Update, own: Integers | None = None
 ) -> tuple[Floats, Integers]:
-    """Run algorithm 1 at each query.
+    """Run algorithm 1 at each new row.
 
     Parameters
     ----------
-    rows : the class.
+    rows : rows of the class.
     grid : the bandwidths that may be chosen, from the initial one to the smallest.
-    x : (n_queries, n_features) scaled queries, NaN for missing values.
+    x : (n_new, n_features) scaled new rows, NaN for missing values.
     update : whether bandwidths change after a sweep or inside it.
-    own : (n_queries,) for each query the row that it is, which is left out with its group, or -1.
+    own : (n_new,) numbers of class rows to leave out, each with its group, or -1.
 
     Returns
     -------
-    log_density : (n_queries,), -inf where no row is left.
-    steps : (n_queries, n_features) indices of the bandwidths in the grid.
+    log_density : (n_new,), -inf where no row is left.
+    steps : (n_new, n_features) indices of the bandwidths in the grid.
     """
     own = np.full(len(x), -1) if own is None else own
     log_density, steps = np.full(len(x), -np.inf), np.zeros(x.shape, dtype=np.int64)
@@ -83,7 +83,7 @@ def rodeo(
 def _fast_descent(
     rows: ClassRows, grid: Floats, x: Floats, own: Integers, total: Floats, critical: Floats
 ) -> tuple[Floats, Integers]:
-    """Log sums of kernels and steps, where all bandwidths of a query that still shrink are equal."""
+    """Log sums of kernels and steps; all bandwidths of a new row that still shrink are equal."""
     steps, log_sum = np.zeros(x.shape, dtype=np.int64), np.empty(len(x))
     kernels.simultaneous(
         rows.tiles,
@@ -108,16 +108,16 @@ def _bandwidths_by_variable(rows: ClassRows, grid: Floats) -> Floats:
 
 
 def _numbers_of_bandwidths(rows: ClassRows, grid: Floats, n: Floats) -> Integers:
-    """How many bandwidths (n_queries, n_features) may be chosen: few for categories, see `factors`."""
+    """Number of bandwidths (n_new, n_features) that may be chosen: fewer for categories, see `factors`."""
     floor = 1.0 / np.sqrt(2.0 * np.log(np.maximum(n, 2.0)))
     enough = np.maximum((grid >= floor[:, np.newaxis]).sum(axis=1), 1)
     return np.where(rows.n_categories > 0, enough[:, np.newaxis], grid.size)
 
 
 def kernel_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None = None) -> Floats:
-    """Logarithms of kernel density estimates with given bandwidths, as `tile_density` has them.
+    """Logarithms (n_new,) of kernel density estimates with given bandwidths, see `tile_density`.
 
-    Rows and queries may have missing values, and variables categories.
+    Unlike there, values may be missing and variables may be categories.
     """
     own = np.full(len(x), -1) if own is None else own
     if rows.is_plain and not np.isnan(x).any():
@@ -134,9 +134,9 @@ def kernel_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None =
 
 
 def sweep_ratios(rows: ClassRows, grid: Floats, x: Floats, update: Update) -> Floats:
-    r"""Return |Z_j| / lambda_j (n_sweeps, n_features) at one query (n_features,); NaN for what is not tested.
+    r"""Return |Z_j| / lambda_j (n_sweeps, n_features) at one new row (n_features,); NaN where not tested.
 
-    It is infinite where all Z_ji are alike. There is at least one row.
+    It is infinite where all Z_ji are equal. The class must have a row.
     """
     own = np.full(1, -1)
     total, n = rows.left(own)
@@ -146,10 +146,10 @@ def sweep_ratios(rows: ClassRows, grid: Floats, x: Floats, update: Update) -> Fl
     _descend(rows, h, x[np.newaxis], own, n_steps, critical, update=update, sums=sums)
     first, second = sums[:, ~np.isnan(sums[0]).all(axis=1)]
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        share = first**2 / (total * second)  # 1 where all Z_ji are alike
+        share = first**2 / (total * second)  # 1 where all Z_ji are equal
         squares = share * (n - 1.0) / (squared_factor(n) * np.maximum(1.0 - share, 0.0))
     squares[(1.0 - share) < 1e-14 * max(rows.n, 1.0)] = np.inf
-    squares[np.isnan(squares)] = np.inf  # so far away that all rows are alike
+    squares[np.isnan(squares)] = np.inf  # so far away that all kernels are 0
     ratios = np.where((n <= 1.0) | (first == 0.0), 0.0, np.sqrt(squares))
     return np.where(np.isnan(first), np.nan, ratios)
 
@@ -165,13 +165,13 @@ def _descend(
     update: Update = "simultaneous",
     sums: Floats | None = None,
 ) -> tuple[Floats, Integers]:
-    """Logarithms (n_queries,) of kernel sums, and steps; see `kernels.descend`.
+    """Logarithms (n_new,) of kernel sums, and steps (n_new, n_features); see `kernels.descend`.
 
     Parameters
     ----------
-    h : (n_grid, n_features) the bandwidths that may be chosen.
-    n_steps : (n_queries, n_features) how many of them; 0 for no test.
-    sums : (2, n_recorded, n_features) written for one query: the sums of the first sweeps.
+    h : (n_grid, n_features) bandwidths that may be chosen.
+    n_steps : (n_new, n_features) how many of them may be chosen; 0 for no test.
+    sums : (2, n_recorded, n_features) output for a single new row: the sums of the first sweeps.
     """
     d, categories = rows.n_features, rows.n_categories
     x, group = np.ascontiguousarray(x), rows.group(own)
@@ -202,20 +202,20 @@ def _descend(
 
 
 def squared_factor(n: Floats) -> Floats:
-    """Return L = 2 log(n log n), where lambda_j^2 = L s_j^2."""
+    """Return L = 2 log(n log n); the threshold is lambda_j^2 = L s_j^2."""
     L: Floats = 2.0 * np.log(n * np.log(np.maximum(n, SMALLEST_COUNT)))
     return L
 
 
 def critical_ratio(n: Floats) -> Floats:
-    """Return what (sum Z_ji)^2 / sum Z_ji^2 must exceed for a bandwidth to shrink."""
+    """Return the value above which (sum Z_ji)^2 / sum Z_ji^2 lets a bandwidth shrink."""
     enough = np.maximum(n, 1.0 + 1e-9)
     L = squared_factor(enough)
-    # One row has no variance, so nothing can be told from noise: no ratio exceeds n (Cauchy-Schwarz).
+    # One row has no variance, so no bandwidth may shrink: no ratio exceeds n = 1 (Cauchy-Schwarz).
     return np.where(n > 1.0, L * enough / (enough - 1.0 + L), 2.0)
 
 
 def _weighted_critical_ratio(total: Floats, n: Floats) -> Floats:
-    """Return what (sum w_i Z_ji)^2 / sum w_i Z_ji^2 must exceed for a bandwidth to shrink."""
+    """Return the same for (sum w_i Z_ji)^2 / sum w_i Z_ji^2, from the total of the weights."""
     ratio: Floats = critical_ratio(n) * (total / np.maximum(n, TINY))
     return ratio

@@ -11,21 +11,21 @@ by its bandwidth is
 where :math:`\delta_{ij}` is the squared distance and :math:`\mathrm{E}_h \delta` its mean under the kernel:
 :math:`h^2` for measurements, :math:`(L - 1) e^{-1 / 2 h^2} / (1 + (L - 1) e^{-1 / 2 h^2})` for categories.
 The bandwidth of categories does not fall below :math:`1 / \sqrt{2 \log n}`, where another category weighs as
-much as one row of n: that a class has not had it yet does not mean that it never will.
+much as one row of n: a category may occur in a class although no training row has it.
 
-**Missing values.** A sample without a value of variable j is integrated over it: as kernels are products that
-each integrate to 1, the factors of the variable are left out,
+**Missing values.** If a new row has no value of variable j, the density is integrated over the variable.
+Kernels are products of factors that integrate to 1, so the factors of the variable are left out,
 
-.. math:: \hat p(x) = \frac 1 n \sum_i \prod_{j : x_j \text{ known}} k_{ij}(x_j).
+.. math:: \hat p(x) = \frac 1 n \sum_i \prod_{j : x_j \text{ given}} k_{ij}(x_j).
 
-A row without a value has the density of the variable in its class as its factor, estimated from the rows of
-the class that have one, :math:`k_{ij}(x_j) = \hat f_j(x_j)`: so the row says nothing of the variable beyond
-its class. :math:`\hat f_j` is a kernel estimate with the normal reference bandwidth
+A training row without a value has the density of the variable in its class as its factor, estimated from the
+rows of the class that have one, :math:`k_{ij}(x_j) = \hat f_j(x_j)`: the row holds no information on the
+variable beyond its class. :math:`\hat f_j` is a kernel estimate with the normal reference bandwidth
 :math:`1.06\, s_j n_j^{-1/5}` (1 if all values agree), or the frequency of the category,
 :math:`(n_{jl} + 1 / L) / (n_j + 1)`. It does not depend on :math:`h_j`, so that :math:`Z_{ji} = 0` for such
 rows.
 
-**Groups.** Rows that share a group with a query are left out, of :math:`\hat f_j` as well.
+**Groups.** Training rows in the group of the new row are left out, of :math:`\hat f_j` as well.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from corral import kernels
 from corral.array_types import Floats, Integers
 from corral.data.tiles import TINY, ClassRows
 
-# The number of a group that no row has.
+# A group without rows.
 NO_GROUP = -1
 
 
 def log_norms(h: Floats, n_categories: Integers) -> Floats:
-    """Logarithms of what kernels with bandwidths h (..., n_features) are divided by; 0 if h is infinite."""
+    """Logarithms of the norms of kernels with bandwidths h (..., n_features); 0 if h is infinite."""
     measured = np.log(h) + kernels.LOG_ROOT
     log_norm = np.where(n_categories > 0, np.log1p(_odds_of_others(h, n_categories)), measured)
     return np.where(np.isinf(h), 0.0, log_norm)
@@ -56,7 +56,7 @@ def expected_distances(h: Floats, n_categories: Integers) -> Floats:
 
 
 def _odds_of_others(h: Floats, n_categories: Integers) -> Floats:
-    """Weight of all other categories together, relative to that of the same; 0 for measurements."""
+    """Weight of all other categories together over the weight of the same category; 0 for measurements."""
     odds: Floats = np.maximum(n_categories - 1.0, 0.0) * np.exp(-0.5 / h**2)
     return odds
 
@@ -64,23 +64,23 @@ def _odds_of_others(h: Floats, n_categories: Integers) -> Floats:
 class Values(NamedTuple):
     """The rows of a class that have a value of one variable."""
 
-    # values, groups, weights: (n_known,)
+    # values, groups, weights: (n_rows_with_value,)
     values: Floats
     groups: Integers
     weights: Floats
     n_categories: int  # number of categories, 0 for a measurement
 
     @classmethod
-    def look(cls, rows: ClassRows, j: int) -> Values:
-        """Look at variable j of a class."""
+    def collect(cls, rows: ClassRows, j: int) -> Values:
+        """Collect the values of variable j of a class."""
         values = rows.tiles[:, j].ravel()[: rows.n_rows]
-        known = np.flatnonzero(~np.isnan(values))
-        return cls(values[known], rows.group(known), rows.weight(known), int(rows.n_categories[j]))
+        present = np.flatnonzero(~np.isnan(values))
+        return cls(values[present], rows.group(present), rows.weight(present), int(rows.n_categories[j]))
 
     def log_densities(self, x: Floats, group: Integers) -> tuple[Floats, Floats]:
-        """The nearest value to each query, and the log density of the variable; 0 where no row has a value.
+        """The training value nearest to each new value, and the log density there; 0 if no row has a value.
 
-        `x` and `group` (n_queries,) are values, and groups to leave out, or NO_GROUP.
+        `x` and `group` (n_new,) are new values, and the groups to leave out, or NO_GROUP.
         """
         if self.n_categories:
             return x, self._log_frequencies(x, group)
@@ -99,7 +99,7 @@ class Values(NamedTuple):
         return np.where(is_left, nearest, x), log_density
 
     def reference_bandwidths(self, group: Integers) -> Floats:
-        """Normal reference bandwidths (n_queries,) of the rows of other groups than the query's."""
+        """Normal reference bandwidths (n_new,) of the rows outside each group to leave out."""
         weights = self.weights
         centered = self.values - weights @ self.values / weights.sum()
         numbers, position = np.unique(self.groups, return_inverse=True)
@@ -109,7 +109,7 @@ class Values(NamedTuple):
             power.sum() - np.where(exists, np.bincount(position, power)[mine], 0.0)
             for power in (weights, weights**2, weights * centered, weights * centered**2)
         )
-        is_left = 1e-12 * weights.sum() < W  # less is what rounding has left of nothing
+        is_left = 1e-12 * weights.sum() < W  # a smaller difference is a rounding error
         W = np.where(is_left, W, 1.0)
         variance = np.where(is_left, second / W - (first / W) ** 2, 0.0)
         n = np.maximum(W**2 / np.maximum(squares, TINY), 1.0)
@@ -118,13 +118,13 @@ class Values(NamedTuple):
         return h
 
     def frequencies(self) -> Floats:
-        """Weights (n_categories,) of the categories, each with its share of one row more."""
+        """Weights (n_categories,) of the categories, with one more row that all categories share."""
         frequencies: Floats = np.full(self.n_categories, 1.0 / self.n_categories)
         np.add.at(frequencies, self.values.astype(np.int64), self.weights)
         return frequencies
 
     def _log_frequencies(self, x: Floats, group: Integers) -> Floats:
-        """Logarithms of the frequencies of categories, of rows of other groups than the query's."""
+        """Logarithms (n_new,) of the frequencies of categories, outside each group to leave out."""
         counts, total = self.frequencies()[x.astype(np.int64)], np.full(x.size, self.weights.sum() + 1.0)
         for q in np.flatnonzero(group != NO_GROUP).tolist():
             mine = self.groups == group[q]
@@ -136,61 +136,62 @@ class Values(NamedTuple):
 
 
 def variable_densities(rows: ClassRows, x: Floats, group: Integers) -> tuple[Floats, Floats]:
-    """Nearest values of the class and log densities of single variables, both (n_queries, n_features).
+    """Nearest values of the class and log densities of single variables, both (n_new, n_features).
 
-    A variable that no row misses has the query's own value, which categories have, too, and 0. `group`
-    (n_queries,) are groups to leave out, or NO_GROUP.
+    Only variables with missing values in the class are evaluated; for the others the result is the new value
+    and 0. The nearest value of a category is the category. `group` (n_new,) are groups to leave out, or
+    NO_GROUP.
     """
     nearest, log_value = x.copy(), np.zeros(x.shape)
     for j in np.flatnonzero(rows.has_missing).tolist():
-        known = np.flatnonzero(~np.isnan(x[:, j]))
-        column = Values.look(rows, j)
-        nearest[known, j], log_value[known, j] = column.log_densities(x[known, j], group[known])
+        present = np.flatnonzero(~np.isnan(x[:, j]))
+        column = Values.collect(rows, j)
+        nearest[present, j], log_value[present, j] = column.log_densities(x[present, j], group[present])
     return nearest, log_value
 
 
 def log_factors(rows: ClassRows, x: Floats, h: Floats, own: Integers) -> Floats:
-    """Logarithms of the factors (n_queries, n_features, n_rows) of kernels, 0 where a query has no value.
+    """Logarithms of the factors (n_new, n_features, n_rows) of kernels, 0 where a new row has no value.
 
-    Bandwidths `h` have the shape of the queries; `own` (n_queries,) are rows to leave out, or -1.
+    Bandwidths `h` have the shape of `x`; `own` (n_new,) are class rows to leave out, or -1.
     """
     columns, is_category = rows.all().T, rows.n_categories[:, np.newaxis] > 0
     _, log_value = variable_densities(rows, np.ascontiguousarray(x), rows.group(own))
     apart = (x[:, :, np.newaxis] - columns) ** 2
     apart = np.where(is_category, np.minimum(apart, 1.0), apart)
-    of_values = -0.5 * apart / h[:, :, np.newaxis] ** 2 - log_norms(h, rows.n_categories)[:, :, np.newaxis]
-    factors = np.where(np.isnan(columns), log_value[:, :, np.newaxis], of_values)
+    log_kernels = -0.5 * apart / h[:, :, np.newaxis] ** 2 - log_norms(h, rows.n_categories)[:, :, np.newaxis]
+    factors = np.where(np.isnan(columns), log_value[:, :, np.newaxis], log_kernels)
     return np.where(np.isnan(x)[:, :, np.newaxis], 0.0, factors)
 
 
 def draw_kernels(
     rows: ClassRows, centers: Floats, h: Floats, noise: Floats, random: np.random.RandomState
 ) -> Floats:
-    """Draw from the kernels of rows (n_drawn, n_features), with bandwidths and normal noise of that shape.
+    """Sample from kernels around rows `centers` (n, n_features); `h` and `noise` have the same shape.
 
-    What a row lacks is drawn from the density of the variable in the class, if any row has a value: from the
+    A missing value is sampled from the density of the variable in the class, if any row has a value: from the
     kernel of such a row with the normal reference bandwidth, or by the frequencies of categories.
     """
-    drawn = centers + noise * h
+    sample = centers + noise * h
     for j in np.flatnonzero(rows.has_missing | (rows.n_categories > 0)).tolist():
-        column, missing = Values.look(rows, j), np.isnan(centers[:, j])
+        column, missing = Values.collect(rows, j), np.isnan(centers[:, j])
         if column.n_categories:
-            drawn[:, j] = _draw_categories(column, centers[:, j], h[:, j], random)
+            sample[:, j] = _draw_categories(column, centers[:, j], h[:, j], random)
         elif missing.any() and column.values.size:
             (reference,) = column.reference_bandwidths(np.array([NO_GROUP]))
             others = random.choice(column.values, missing.sum(), p=column.weights / column.weights.sum())
-            drawn[missing, j] = others + noise[missing, j] * reference
-    return drawn
+            sample[missing, j] = others + noise[missing, j] * reference
+    return sample
 
 
 def _draw_categories(column: Values, centers: Floats, h: Floats, random: np.random.RandomState) -> Floats:
-    """Draw categories (n_drawn,) from kernels, and for missing values by their frequencies, if any."""
+    """Sample categories (n,) from kernels; for missing values by the frequencies, if any row has a value."""
     n = column.n_categories
-    drawn, missing = centers.copy(), np.isnan(centers)
+    sample, missing = centers.copy(), np.isnan(centers)
     if missing.any() and column.values.size:
         share = column.frequencies()
-        drawn[missing] = random.choice(n, missing.sum(), p=share / share.sum())
+        sample[missing] = random.choice(n, missing.sum(), p=share / share.sum())
     moves = random.uniform(size=centers.size) < expected_distances(h, np.full(h.size, n))
     moves &= ~missing
-    drawn[moves] = (drawn[moves] + random.randint(1, max(n, 2), moves.sum())) % n
-    return drawn
+    sample[moves] = (sample[moves] + random.randint(1, max(n, 2), moves.sum())) % n
+    return sample

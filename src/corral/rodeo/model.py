@@ -25,7 +25,7 @@ BANDWIDTH_BOUNDS = (1e-21, 1e11)
 
 @dataclass(frozen=True, eq=False)
 class ClassBandwidths:
-    """What algorithm 2 learns of the classes, in one kind of units."""
+    """What algorithm 2 learns about the classes, on one scale."""
 
     initial: Floats  # (n_classes,) bandwidths that all variables of a class start from
     means: Floats  # (n_classes, n_features) mean leave-one-out bandwidths
@@ -54,7 +54,7 @@ class ClassBandwidths:
         """Learn from the rows of each class, and from the ranges (n_features,) of the variables."""
         means = mean_bandwidths(rows, settings, random, computation)
         return cls(
-            np.array([settings.initial_bandwidth(of_class.n) for of_class in rows]),
+            np.array([settings.initial_bandwidth(class_rows.n) for class_rows in rows]),
             means,
             np.array([zscores(h) for h in means]),
             np.where(spread > 0.0, spread, 1.0),
@@ -62,13 +62,14 @@ class ClassBandwidths:
         )
 
     def relevant(self, cutpoint: float) -> Bools:
-        """Tell in which variables (n_classes, n_features) bandwidths shrink enough to describe each class."""
-        relevant = self.zscores <= cutpoint + 1e-9  # evenly spaced ones are -1 but for rounding
-        varying: Bools = relevant & self.varies  # what never varies tells no class from another
-        return varying
+        """Variables (n_classes, n_features) whose bandwidths shrink enough to describe each class."""
+        # The tolerance is for evenly spaced scores, which are -1 but for rounding. A constant variable
+        # cannot distinguish classes.
+        relevant: Bools = (self.zscores <= cutpoint + 1e-9) & self.varies
+        return relevant
 
     def density(self, a: int, rows: ClassRows, relevant: Bools, settings: ModelSettings) -> ClassDensity:
-        """The density of class a; if none of the variables (n_features,) is relevant, it keeps them all."""
+        """The density of class a, on its `relevant` (n_features,) variables if any, or on all of them."""
         used = np.ones_like(self.varies)
         if settings.features == "selected" and relevant.any():
             used, rows = relevant, rows.select(np.flatnonzero(relevant))
@@ -85,9 +86,9 @@ class ClassBandwidths:
 class FittedModel(LocalModel):
     """Classes whose densities have bandwidths that the Rodeo chooses."""
 
-    settings: ModelSettings  # what was asked for
-    scale: Scale  # units of the densities
-    bandwidths: ClassBandwidths  # what algorithm 2 has learnt
+    settings: ModelSettings
+    scale: Scale  # transforms rows before densities are evaluated
+    bandwidths: ClassBandwidths  # result of algorithm 2
     relevant: Bools  # (n_classes, n_features) which variables are relevant for each class
 
     def validate(self) -> None:
@@ -103,12 +104,12 @@ class FittedModel(LocalModel):
         """The density of each class."""
         rows = self.data.arrange(self.scale.transform(self.data.X))
         return [
-            self.bandwidths.density(a, of_class, self.relevant[a], self.settings)
-            for a, of_class in enumerate(rows)
+            self.bandwidths.density(a, class_rows, self.relevant[a], self.settings)
+            for a, class_rows in enumerate(rows)
         ]
 
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
-        """Log densities (n_samples, n_classes) in scaled units."""
+        """Log densities (n_samples, n_classes) of scaled rows."""
         return self.estimates(X, computation).log_density
 
     def estimates(
@@ -119,9 +120,9 @@ class FittedModel(LocalModel):
         bandwidths: bool = False,
         own: Sequence[Integers] | None = None,
     ) -> Estimates:
-        """Log densities (n_samples, n_classes) in scaled units, which are likenesses as well.
+        """Log densities (n_samples, n_classes) of scaled rows, which also score typicality.
 
-        `own` are for each class (n_samples,) its rows that samples leave out, or -1.
+        `own` has for each class the numbers (n_samples,) of its rows to leave out, or -1.
         """
         log_density, h = class_log_densities(
             self.densities,
@@ -132,7 +133,7 @@ class FittedModel(LocalModel):
             own=own,
         )
         missing = np.isnan(X)
-        if missing.any():  # of variables that a class takes as uniform
+        if missing.any():  # variables that a class takes as uniform integrate to 1
             for y, density in enumerate(self.densities):
                 log_widths = np.log(self.bandwidths.widths)
                 log_widths[density.variables] = 0.0
@@ -140,8 +141,8 @@ class FittedModel(LocalModel):
         return Estimates(log_density, log_density, h if bandwidths else None)
 
     def leave_out_of(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
-        """Log densities of rows without themselves; bandwidths of classes have seen them."""
-        own = [self.data.own_rows(of_class, points) for of_class in self.data.members()]
+        """Log densities of training rows that are left out; class bandwidths are not learnt again."""
+        own = [self.data.own_rows(class_rows, points) for class_rows in self.data.members()]
         return self.estimates(X, computation.quieter(), own=own)
 
 
@@ -177,18 +178,18 @@ class DensityModel:
     """The density of all rows together."""
 
     data: LabelledRows  # the rows that count, as one class
-    scale: Scale  # units of the density
-    settings: RodeoSettings  # how bandwidths are found
+    scale: Scale  # transforms rows before the density is evaluated
+    settings: RodeoSettings
 
     def validate(self) -> None:
-        """Refuse several classes, and units that do not tell the density of raw rows."""
+        """Refuse several classes, and a scale that has no density of unscaled rows."""
         self.scale.validate_for(self.data.category_counts)
         check_number("n_rows", len(self.data.X), 1)
         if self.scale.knots is not None or self.data.labels.size != 1:
-            raise ValueError("the scale or the classes are not those of a density")
+            raise ValueError("a density has one class and no scale of ranks")
 
     @cached_property
     def density(self) -> ClassDensity:
-        """The rows as compiled loops read them, and the bandwidths that they may have."""
+        """The density of the scaled rows."""
         (rows,) = self.data.arrange(self.scale.transform(self.data.X))
         return ClassDensity(rows, self.settings.grid(rows.n), np.arange(rows.n_features))

@@ -1,4 +1,4 @@
-"""The Rodeo at one query with a record of every sweep: to be looked at, not to be fast."""
+"""The Rodeo at one new row with a record of every sweep, for teaching and figures; it is slow."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from corral.rodeo.settings import Update
 
 @dataclass(frozen=True, eq=False)
 class RodeoPath:
-    r"""How the Rodeo came to the bandwidths of one sample in one class, as returned by `bandwidth_path`.
+    r"""How the Rodeo chose the bandwidths of one sample in one class, as returned by `bandwidth_path`.
 
     Attributes
     ----------
     bandwidths : ndarray of shape (n_sweeps + 1, n_features)
-        The initial ones, then those after each sweep, in scaled units.
+        Initial bandwidths, then the bandwidths after each sweep, of scaled variables.
     ratios : ndarray of shape (n_sweeps, n_features)
         :math:`|Z_j| / \lambda_j` of each sweep; infinite where all rows agree, 0 where not tested.
     tested : ndarray of shape (n_sweeps, n_features)
@@ -59,21 +59,21 @@ class RodeoPath:
 
     @property
     def n_tests(self) -> Integers:
-        """(n_features,) how many sweeps each variable took part in."""
+        """(n_features,) number of sweeps in which each variable was tested."""
         n: Integers = self.tested.sum(axis=0)
         return n
 
     @property
     def at_floor(self) -> Bools:
-        """(n_features,) which variables stopped at the smallest bandwidth, not by their last test."""
+        """(n_features,) whether a variable stopped at the smallest bandwidth, not by its last test."""
         last = np.take_along_axis(self.ratios, np.maximum(self.n_tests - 1, 0)[np.newaxis], axis=0)
         at_floor: Bools = last[0] > 1.0
         return at_floor
 
 
 def rodeo_path(rows: ClassRows, grid: Floats, x: Floats, update: Update) -> RodeoPath:
-    """Run algorithm 1 at one query (n_features,), and record every sweep."""
-    if not rows.n_rows:  # one sweep, in which nothing can be told
+    """Run algorithm 1 at one new row (n_features,), and record every sweep."""
+    if not rows.n_rows:  # one sweep without a result
         h = np.full((2, x.size), grid[0])
         return RodeoPath(h, np.zeros((1, x.size)), np.ones((1, x.size), dtype=np.bool_))
     ratios = sweep_ratios(rows, grid, x, update)
@@ -84,19 +84,19 @@ def rodeo_path(rows: ClassRows, grid: Floats, x: Floats, update: Update) -> Rode
 
 
 def density_path(density: ClassDensity, x: Floats, update: Update) -> RodeoPath:
-    """Run the Rodeo at one query (n_features,), whether or not the density takes its bandwidths from it.
+    """Run the Rodeo at one new row (n_features,), even if the density has class bandwidths.
 
     Variables that the density leaves out are not tested and keep the initial bandwidth.
     """
     path = rodeo_path(density.rows, density.grid, x[density.variables], update)
 
-    def of_all_variables(values: NDArray[Any], unused: float) -> NDArray[Any]:
+    def on_all_variables(values: NDArray[Any], unused: float) -> NDArray[Any]:
         filled = np.full((len(values), x.size), unused, dtype=values.dtype)
         filled[:, density.variables] = values
         return filled
 
     return RodeoPath(
-        of_all_variables(path.bandwidths, density.grid[0]),
-        of_all_variables(path.ratios, 0.0),
-        of_all_variables(path.tested, False),
+        on_all_variables(path.bandwidths, density.grid[0]),
+        on_all_variables(path.ratios, 0.0),
+        on_all_variables(path.tested, False),
     )

@@ -1,4 +1,4 @@
-"""Algorithm 2: bandwidths at a class's own rows, and which variables they mark as relevant."""
+"""Algorithm 2: bandwidths at the training rows of a class, and their z-scores."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def leave_one_out_bandwidths(
     settings: RodeoSettings,
     computation: Computation,
 ) -> list[Floats]:
-    """Bandwidths (n_points, n_features) at some of each class's own rows, the row left out."""
+    """Bandwidths (n_points, n_features) at rows of each class, each row left out."""
     grids = [settings.grid(rows.n) for rows in classes]
-    h = [np.empty((at.size, rows.n_features)) for rows, at in zip(classes, points, strict=True)]
+    h = [np.empty((own.size, rows.n_features)) for rows, own in zip(classes, points, strict=True)]
 
     def estimate(y: int, chunk: slice) -> None:
         own = points[y][chunk]
@@ -34,7 +34,7 @@ def leave_one_out_bandwidths(
 
     for_each_class(
         estimate,
-        [at.size for at in points],
+        [own.size for own in points],
         [rows.size for rows in classes],
         [settings.update] * len(classes),
         "Leave-one-out",
@@ -51,16 +51,15 @@ def mean_bandwidths(
 ) -> Floats:
     """Mean leave-one-out bandwidths (n_classes, n_features) of each class.
 
-    They are averaged over MAX_POINTS random rows of a larger class. The initial bandwidth stands in for a
-    class without rows.
+    The mean is taken over at most MAX_POINTS random rows. A class without rows has the initial bandwidth.
     """
     points = [random_rows(rows.n_rows, MAX_POINTS, random) for rows in classes]
     local = leave_one_out_bandwidths(classes, points, settings, computation)
     means = np.empty((len(classes), classes[0].n_features))
-    for mean, rows, at, h in zip(means, classes, points, local, strict=True):
+    for mean, rows, own, h in zip(means, classes, points, local, strict=True):
         h0 = settings.initial_bandwidth(rows.n)
-        # Nothing was chosen where there is no value.
-        weight = np.where(np.isnan(rows.take(at)), 0.0, rows.weight(at)[:, np.newaxis])
+        # No bandwidth is chosen for a missing value.
+        weight = np.where(np.isnan(rows.take(own)), 0.0, rows.weight(own)[:, np.newaxis])
         total = weight.sum(axis=0)
         mean[:] = np.where(total > 0.0, (weight * h).sum(axis=0) / np.maximum(total, 1e-300), h0)
     return means

@@ -1,4 +1,4 @@
-r"""Parameters of the Rodeo and of a classifier that uses it; checked before they come here.
+r"""Parameters of the Rodeo and of a classifier that uses it; the estimators check them.
 
 The bandwidths of a class with :math:`n` rows start from :math:`h_0 = c_0 / \log\log \max(n, 16)` and shrink
 by the factor :math:`\beta`, down to a floor.
@@ -49,16 +49,16 @@ class RodeoSettings:
     def floor(self, n: float) -> float:
         """Return the smallest bandwidth in a class of n rows.
 
-        The theory asks for n h -> infinity: at h = h0 / n a window holds about one row of a variable that
-        spreads over its range, and no derivative can be told from noise. Only where rows coincide, at a
-        point mass, does the test still say "shrink", for ever.
+        The theory requires n h -> infinity: at h = h0 / n a window holds about one row of a variable that
+        spreads over its range, and every derivative is noise. Without a floor the bandwidth would shrink for
+        ever at a point mass, where rows coincide.
         """
         if self.min_bandwidth is not None:
             return self.min_bandwidth
         return self.initial_bandwidth(n) / max(n, 1.0)
 
     def grid(self, n: float) -> Floats:
-        """Return h0 beta^k for k = 0, 1, ... as far as it is not below the floor; h0 in any case."""
+        """Return h0 beta^k for k = 0, 1, ... down to the floor; h0 even if it is below the floor."""
         h0, floor = self.initial_bandwidth(n), self.floor(n)
         n_steps = 0 if floor >= h0 else math.ceil(math.log(floor / h0) / math.log(self.beta)) + 1
         if n_steps > _MOST_STEPS:
@@ -72,10 +72,10 @@ class RodeoSettings:
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """What distinguishes one classifier by class densities from another, but for its priors."""
+    """Parameters of a classifier by class densities, except its priors."""
 
-    rodeo: RodeoSettings = RodeoSettings()  # how bandwidths are found
-    scale: ScaleKind = "range"  # kind of units
+    rodeo: RodeoSettings = RodeoSettings()
+    scale: ScaleKind = "range"
     # whether bandwidths are chosen at each sample or for each class
     bandwidth: Literal["local", "class"] = "local"
     features: Literal["all", "selected"] = "all"  # which variables take part in the densities

@@ -1,8 +1,8 @@
 """Two ways to compress a class of many rows: centroids of all rows, and kernels on a subsample of them.
 
-Both ways have the same scales, means and covariances, and the same number of kernels; tables are ones that
-no target is about. Seed s draws the rows and is the `random_state` of the fit. Figures are log losses on new
-rows. The subsample alone would do if it lost less than 0.01 on average and less than 0.02 on every table.
+Both ways have the same scales, means and covariances, and the same number of kernels; no other target uses
+these tables. Seed s draws the rows and is the `random_state` of the fit. Figures are log losses on new rows.
+The subsample alone would do if it lost less than 0.01 on average and less than 0.02 on every table.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ def run(options: Options) -> Iterator[Figure]:
         losses, hits = np.array([_measure(make, seed) for seed in seeds]).transpose(2, 1, 0)
         change = losses[1] - losses[0]
         changes.append(change.mean())
-        yield Figure(
-            f"{name}: more log loss with a subsample", change.mean(), high=0.02, digits=4,
-            detail=f"{losses[0].mean():.4f} and {losses[1].mean():.4f}, accuracy {hits[0].mean():.4f} and "
-            f"{hits[1].mean():.4f}; {len(seeds)} seeds, {change.min():.4f} to {change.max():.4f}",
-        )  # fmt: skip
+        detail = f"{losses[0].mean():.4f} and {losses[1].mean():.4f}, accuracy {hits[0].mean():.4f} and "
+        detail += f"{hits[1].mean():.4f}; {len(seeds)} seeds, {change.min():.4f} to {change.max():.4f}"
+        what = f"{name}: more log loss with a subsample"
+        yield Figure(what, change.mean(), high=0.02, digits=4, detail=detail)
     yield Figure("mean of all tables: more log loss with a subsample", np.mean(changes), high=0.01, digits=4)
 
 
@@ -68,9 +67,9 @@ def _judge(rows: Rows, new: Rows, seed: int, *, subsample: bool) -> tuple[float,
 def make_clusters(n: int, random: np.random.RandomState) -> Rows:
     """Four classes of four clusters each, of different shapes, in 12 variables."""
     shapes = np.random.RandomState(7)
-    centres, roots = shapes.normal(size=(4, 4, 12)) * 1.3, shapes.normal(size=(4, 4, 12, 12)) * 0.35
+    centers, roots = shapes.normal(size=(4, 4, 12)) * 1.3, shapes.normal(size=(4, 4, 12, 12)) * 0.35
     y, k = random.randint(4, size=n), random.randint(4, size=n)
-    X = centres[y, k] + np.einsum("nij,nj->ni", roots[y, k], random.normal(size=(n, 12)))
+    X = centers[y, k] + np.einsum("nij,nj->ni", roots[y, k], random.normal(size=(n, 12)))
     return X + 0.3 * random.normal(size=X.shape), y
 
 
@@ -96,8 +95,8 @@ def make_skewed(n: int, random: np.random.RandomState) -> Rows:
 def make_surface(n: int, random: np.random.RandomState) -> Rows:
     """Four classes between curved surfaces in eight uniform variables, with noise."""
     X = random.uniform(size=(n, 8))
-    level = np.sin(2.0 * np.pi * X[:, 0] * X[:, 1]) + 8.0 * (X[:, 2] - 0.5) ** 2 + X[:, 3] + 0.5 * X[:, 4]
-    return X, np.digitize(level + 0.4 * random.normal(size=n), [0.8, 1.6, 2.4])
+    height = np.sin(2.0 * np.pi * X[:, 0] * X[:, 1]) + 8.0 * (X[:, 2] - 0.5) ** 2 + X[:, 3] + 0.5 * X[:, 4]
+    return X, np.digitize(height + 0.4 * random.normal(size=n), [0.8, 1.6, 2.4])
 
 
 MADE = {"clusters": make_clusters, "spirals": make_spirals, "skewed": make_skewed, "surface": make_surface}
