@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from corral import CorralClassifier, kernels, write_report
+from corral import CorralClassifier, HeldOut, kernels, write_report
 from corral.datasets import make_shifted_groups
 
 # Compiled loops that evaluate densities, and which of their arguments has one number for each of them.
@@ -134,3 +134,27 @@ def test_a_report_evaluates_each_member_once_at_each_row(pool, evaluations, tmp_
     typical, curves = len(Y) * per_row, 49 * 3 * n_numbers  # of all training rows, and on grids
     n_sets = 2 ** table.shape[1]
     check(evaluations, rows=n_shown * per_row + typical + curves, sets=n_shown * per_row * n_sets)
+
+
+def test_a_report_of_folds_evaluates_each_held_out_row_once(evaluations, tmp_path):
+    fitted = deepcopy(fit("numbers"))
+    fitted.describe()
+    folds = HeldOut.of_folds(CorralClassifier(random_state=0), X, Y, cv=3)
+    for part in folds.parts:
+        part.estimator.explain(X)  # learns what depends on the model alone
+    evaluations.clear()
+    write_report(fitted, X, Y, tmp_path / "report.html", held_out=folds, max_samples=50)
+    typical, curves = len(Y) * len(fitted.members_) * 3, 49 * 3 * X.shape[1]
+    most = 50 * 3 * max(len(part.estimator.members_) for part in folds.parts)
+    check(evaluations, rows=most + typical + curves, sets=most * 2 ** X.shape[1])
+
+
+def test_a_report_without_classes_evaluates_the_rows_it_shows(evaluations, tmp_path):
+    fitted = deepcopy(fit("numbers"))
+    fitted.explain(X)
+    fitted.describe()
+    evaluations.clear()
+    write_report(fitted, X, path=tmp_path / "report.html", max_samples=20)
+    per_row = len(fitted.members_) * 3
+    typical, curves = len(Y) * per_row, 49 * 3 * X.shape[1]
+    check(evaluations, rows=20 * per_row + typical + curves, sets=20 * per_row * 2 ** X.shape[1])

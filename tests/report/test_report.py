@@ -714,6 +714,7 @@ def test_wide_tables_are_thinned_out(wide, tmp_path, monkeypatch):
     assert "and 6 more" in Outline(page).text
     assert f"{len(data['rows'])} of the 240 rows given" in Outline(page).text
     assert 20 <= len(data["rows"]) < 200
+    assert f"of {len(data['rows'])} rows on this page" in Outline(page).text  # as many are novel as are shown
 
 
 def test_the_strongest_variables_of_every_class_have_curves(wide, tmp_path, monkeypatch):
@@ -905,3 +906,5 @@ def test_a_page_explains_as_many_rows_as_a_short_time_allows(monkeypatch):
     assert affordable_rows(fitted, 2000) == 300
     monkeypatch.setattr("corral.report.shown._MOST_FACTORS", 1)
     assert affordable_rows(fitted, 2000) == 200
+    monkeypatch.setattr("corral.report.shown._MOST_VALUES", 90 * X.shape[1])
+    assert affordable_rows(fitted, 2000) == 90

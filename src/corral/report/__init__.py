@@ -223,10 +223,10 @@ def _render(template: Any, contents: Contents, title: str) -> bytes:
     """The page, with as many of the rows that were drawn as it can hold."""
     script, style = "".join(_read(f"{name}.js") for name in _SCRIPTS), _read("page.css")
     hashes = {"script_hash": _hash(script), "style_hash": _hash(style)}
-    fixed = contents.words | {"title": title, "script": script, "style": style} | hashes
+    fixed = {"title": title, "script": script, "style": style} | hashes
     n_rows = len(contents.rows)
     while True:
-        text: str = template.render(fixed, data=contents.script_data(n_rows), n_browsed=n_rows)
+        text: str = template.render(fixed | contents.words(n_rows), data=contents.script_data(n_rows))
         page = text.encode("utf-8", "replace")  # names may hold halves of characters
         if len(page) <= _MOST_BYTES or n_rows <= 1:
             return page

@@ -7,12 +7,13 @@ import json
 import math
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from corral.array_types import Floats, Integers
 from corral.estimators.description import Description, kind_of_direction
@@ -28,7 +29,7 @@ from corral.markers.value_counts import category_counts
 from corral.model import LocalModel
 from corral.parallel import Computation
 from corral.planning import LearningCurve, SampleSizes
-from corral.report.shown import Judge, Judged, Shown
+from corral.report.shown import MOST_VARIABLES, Judge, Judged, Shown
 from corral.report.words import page_words
 from corral.sentences.numbers import rounded_number
 from corral.sentences.rows import (
@@ -40,9 +41,7 @@ from corral.sentences.rows import (
 )
 from corral.sentences.scores import ranking, reliability, threshold_consequences, threshold_costs
 
-# Beyond these a page would be too large to send or to read. Variables are those that describe some class
-# best.
-_MOST_VARIABLES = 200
+# Beyond these a page would be too large to send or to read.
 _MOST_CELLS = 4_000  # of the map
 _FEWEST_VARIABLES = 50
 _MOST_CURVE_POINTS = 60_000
@@ -71,7 +70,8 @@ _SHARE_LOOKED_AT = 0.1
 class Contents:
     """All that the page may show."""
 
-    words: dict[str, Any]  # what the template writes
+    # what the template writes of a page with these rows
+    write_words: Callable[[Sequence[dict[str, Any]]], dict[str, Any]]
     numbers: dict[str, Any]  # what the script draws, all but the rows
     rows: list[dict[str, Any]]  # rows to browse, in the order in which they were drawn
     training: dict[int, list[Any]]  # values of the training rows that anything refers to, by position
@@ -117,9 +117,21 @@ class Contents:
             needed = _named_rows(rows, numbers)
             values = estimator.encoding_.decode(model.rows_by_number(np.array(needed, dtype=np.int64)))
             training = {i: _cells(row[variables]) for i, row in zip(needed, values, strict=True)}
-        words = page_words(estimator, description, shown, sample_sizes, rows, source, steps_before)
-        words["n_shown_variables"] = len(variables)
-        return cls(words, numbers, rows, training, getattr(estimator, "row_names_in_", None))
+        write_words = partial(
+            page_words,
+            estimator,
+            description,
+            shown,
+            sample_sizes=sample_sizes,
+            source=source,
+            steps_before=steps_before,
+            n_shown_variables=len(variables),
+        )
+        return cls(write_words, numbers, rows, training, getattr(estimator, "row_names_in_", None))
+
+    def words(self, n_rows: int) -> dict[str, Any]:
+        """What the template writes if the page has the first rows that were drawn."""
+        return self.write_words(self.rows[:n_rows])
 
     def script_data(self, n_rows: int) -> str:
         """What the script draws, with the first rows that were drawn and the training rows they refer to.
@@ -158,24 +170,31 @@ def _named_rows(rows: Sequence[dict[str, Any]], numbers: dict[str, Any]) -> list
 # Numbers are rounded here, once, and the script shows all their digits: the page has what Python would print.
 
 
-def _decimals(values: Any, n: int) -> Any:
+def _decimals(values: ArrayLike, n: int) -> Any:
     """Numbers with n digits behind the point."""
-    if np.ndim(values):
-        return [_decimals(value, n) for value in values]
-    return round(float(values), n) + 0.0  # without the sign of -0.0
+    return _round_each(np.asarray(values, dtype=np.float64).tolist(), lambda value: round(value, n) + 0.0)
 
 
-def _digits(values: Any, n: int = 4) -> Any:
+def _digits(values: ArrayLike, n: int = 4) -> Any:
     """Numbers with n digits, more only before the point; whole ones as they are."""
-    if np.ndim(values):
-        return [_digits(value, n) for value in values]
-    return rounded_number(values, n)
+    return _round_each(np.asarray(values, dtype=np.float64).tolist(), lambda value: rounded_number(value, n))
 
 
-def _cells(values: Any) -> list[Any]:
+def _round_each(values: Any, round_number: Callable[[float], float]) -> Any:
+    """Round a number, or all numbers of nested lists."""
+    if isinstance(values, list):
+        return [_round_each(value, round_number) for value in values]
+    return round_number(values)
+
+
+def _cells(values: NDArray[Any]) -> list[Any]:
     """Values of a row of a table: numbers, names of categories, None for missing values."""
     return [
-        None if is_missing(value) else _digits(value) if type(value) in (int, float) else str(value)
+        rounded_number(value)
+        if type(value) in (int, float) and math.isfinite(value)
+        else None
+        if is_missing(value)
+        else str(value)
         for value in values.tolist()
     ]
 
@@ -186,7 +205,7 @@ def _cells(values: Any) -> list[Any]:
 def _shown_variables(description: Description | None, d: int) -> Integers:
     """All of d variables, or those that describe some class best, in the order of the columns."""
     n_classes = 1 if description is None else description.classes.size
-    n_shown = min(d, _MOST_VARIABLES, max(_MOST_CELLS // n_classes, _FEWEST_VARIABLES))
+    n_shown = min(d, MOST_VARIABLES, max(_MOST_CELLS // n_classes, _FEWEST_VARIABLES))
     strongest = np.arange(d) if description is None else _strongest_first(description)
     return np.sort(strongest[:n_shown])
 

@@ -22,6 +22,13 @@ from corral.evidence.explainers import factors_per_row
 _MOST_FACTORS = 1_200_000_000
 _FEWEST_ROWS = 200
 
+# Variables on a page: those that describe some class best.
+MOST_VARIABLES = 200
+
+# Values of rows that a page has room for: they and their evidence take 5 bytes each at least. Rows beyond
+# would be explained in vain.
+_MOST_VALUES = 200_000
+
 
 class Judged(NamedTuple):
     """Predictions whose truth is known."""
@@ -106,7 +113,8 @@ def affordable_rows(estimator: Any, max_rows: int) -> int:
     if isinstance(estimator, LSPClassifier):  # which explains nothing
         return max_rows
     affordable = _MOST_FACTORS // max(factors_per_row(estimator.model_), 1)
-    return min(max_rows, max(affordable, _FEWEST_ROWS))
+    n_values = min(estimator.n_features_in_, MOST_VARIABLES)
+    return min(max_rows, max(affordable, _FEWEST_ROWS), _MOST_VALUES // n_values)
 
 
 def _judged(

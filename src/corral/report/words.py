@@ -45,12 +45,14 @@ def page_words(
     estimator: Any,
     description: Description | None,
     shown: Shown,
-    sample_sizes: SampleSizes | LearningCurve | None,
     rows: Sequence[Mapping[str, Any]],
+    *,
+    sample_sizes: SampleSizes | LearningCurve | None,
     source: str | None,
     steps_before: Sequence[str],
+    n_shown_variables: int,
 ) -> dict[str, Any]:
-    """All words of the template; `steps_before` are those of a pipeline whose last step is on the page."""
+    """All words of the template; `steps_before` are the steps of a pipeline before the classifier."""
     judged = shown.judged
     predictions = None if judged is None else judged.predictions
     n_judges = sum(judge.learnt_from is not None for judge in shown.judges)
@@ -84,11 +86,13 @@ def page_words(
         "sample_sizes": _sample_sizes(sample_sizes),
         "curve": _curve(sample_sizes, judged) if isinstance(sample_sizes, LearningCurve) else None,
         "n_variables": len(feature_names(estimator)),
+        "n_shown_variables": n_shown_variables,
         "n_wrong": 0 if predictions is None else int((predictions.labels != predictions.truth).sum()),
         "which": predictions.claim if predictions is not None and predictions.parts else "given",
         "parameters": _parameters(estimator),
         "versions": _versions(),
         "n_rows": shown.n_rows,
+        "n_browsed": len(rows),
         "by_others": explained_without(n_judges) if n_judges else "",
         "known": bool((shown.truth >= 0).any()),
     }
