@@ -307,7 +307,8 @@ def explanation_words(found: Explanation, called: str) -> Iterator[RenderableTyp
     order = np.argsort(-np.abs(evidence), kind="stable")
     shown = Table("variable", "value", "evidence")
     for j in order[:MOST_NAMED]:
-        shown.add_row(found.feature_names[j], value_text(found.values[0, j]), f"{evidence[j]:+.2f}")
+        value = value_text(found.values[0, j], unknown=bool(found.unknown[0, j]))
+        shown.add_row(found.feature_names[j], value, f"{evidence[j]:+.2f}")
     yield shown
     if order.size > MOST_NAMED:
         yield f"and {counted(order.size - MOST_NAMED, 'more variable')} with less evidence"

@@ -170,24 +170,26 @@ class ModelVariables:
         return {name: [*MISSING, *self.na_values] for name in (*self.categories, *self.dates)}
 
     def read(self, table: pd.DataFrame, file: TableFile) -> pd.DataFrame:
-        """The variables of some rows; levels that the model does not know become missing and are counted."""
+        """The variables of some rows; categories that the model does not know are kept and counted."""
         rows = table[self.names]
         self.n_known.update({name: int(n) for name, n in rows.notna().sum().items()})
         return pd.DataFrame({name: self._values(rows[name], file) for name in self.names}, index=rows.index)
 
     def _values(self, column: pd.Series[Any], file: TableFile) -> NDArray[Any]:
-        """Levels or numbers of a column; anything but numbers is missing in a column empty in training."""
+        """Categories or numbers of a column; a column that was empty in training may hold anything."""
         if column.name in self.categories:
-            return self._known_levels(column)
+            return self._read_categories(column)
         if column.name in self.dates:  # which the model reads
             return _dates(column)
-        numbers = numbers_in(column)
         if column.name in self.empty:
-            numbers = np.where(np.isinf(numbers), np.nan, numbers)
+            texts = column.map(str, na_action="ignore").astype(object)
+            if texts.notna().any():
+                self.unknown.setdefault(str(column.name), Counter()).update(texts.dropna().tolist())
+            cells: NDArray[Any] = texts.where(texts.notna(), None).to_numpy(dtype=object)
+            return cells
+        numbers = numbers_in(column)
         texts = column[np.isnan(numbers) & column.notna().to_numpy()].astype(str)
-        if len(texts) and column.name in self.empty:
-            self.unknown.setdefault(str(column.name), Counter()).update(texts.tolist())
-        elif len(texts):
+        if len(texts):
             raise ValueError(
                 f"{file}: column {column.name!r} is not numeric: row {texts.index[0]} holds "
                 f"{_shown(texts.iloc[0])}; mend it, or say --na-values if it stands for a missing value."
@@ -195,18 +197,21 @@ class ModelVariables:
         _refuse_infinite(column, numbers, file)
         return numbers
 
-    def _known_levels(self, column: pd.Series[Any]) -> NDArray[Any]:
-        """Levels of the model, None for missing and for all other values."""
+    def _read_categories(self, column: pd.Series[Any]) -> NDArray[Any]:
+        """Categories of the model, other values as they are, and None for missing values."""
         categories = self.categories[str(column.name)]
-        are_texts = all(isinstance(level, str) for level in categories)
-        known = {str(level) if are_texts else _number_called(level): level for level in categories}
+        convert = str if all(isinstance(each, str) for each in categories) else _number_called
+        by_value = {convert(each): each for each in categories}
         codes, values = column.factorize()
-        found = [known.get(str(value) if are_texts else _number_called(value)) for value in values]
-        counts = np.bincount(codes[codes >= 0], minlength=len(found)).tolist()
-        strange = {str(values[k]): n for k, n in enumerate(counts) if found[k] is None}
-        if strange:
-            self.unknown.setdefault(str(column.name), Counter()).update(strange)
-        cells: NDArray[Any] = np.array([*found, None], dtype=object)[codes]  # missing values have the code -1
+        converted = [convert(value) for value in values]
+        counts = np.bincount(codes[codes >= 0], minlength=len(values)).tolist()
+        unknown = {str(values[k]): n for k, n in enumerate(counts) if converted[k] not in by_value}
+        if unknown:
+            self.unknown.setdefault(str(column.name), Counter()).update(unknown)
+        values = [by_value.get(value, value) for value in converted]
+        cells: NDArray[Any] = np.array([*values, None], dtype=object)[
+            codes
+        ]  # missing values have the code -1
         return cells
 
     def note_unknown_levels(self) -> None:
