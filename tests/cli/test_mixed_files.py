@@ -98,11 +98,14 @@ def test_unknown_categories_count_as_missing_and_are_noted(folder, frame, fitted
     assert_array_equal(proba, fitted.predict_proba(incomplete))
     result = run("explain", folder / "m.corral", tmp_path / "n.csv", "--row", 4)
     assert result.stderr == (
-        "note: 1 value is a level that no training row has, and counts as missing: 1 of 'smokes' (such as "
+        "note: 1 value is a category that no training row has, and counts as missing: 1 of 'smokes' (such as "
         "'often').\n"
     )
-    shown = [line.split("│")[1:3] for line in result.stdout.splitlines() if "smokes" in line]
-    assert [cell.strip() for cell in shown[0]] == ["smokes", "missing"]
+    assert 'smokes = "often" is not in the training rows and counts as missing.' in result.stdout
+    shown = [line.split("│")[1:3] for line in result.stdout.splitlines() if line.startswith("│ smokes")]
+    assert [cell.strip() for cell in shown[0]] == ["smokes", "often (not in training rows)"]
+    result = run("explain", folder / "m.corral", tmp_path / "n.csv", "--row", 3, "--row", 8)
+    assert result.stderr.count("note: ") == 1  # a note on all rows, none on each
 
 
 @pytest.mark.parametrize("value", ["true", "TRUE", "True", "1", "1.0"])

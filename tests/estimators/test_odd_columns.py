@@ -18,13 +18,16 @@ from corral import (
     LSPClassifier,
     RodeoClassifier,
     RodeoDensity,
+    UnknownLevelsWarning,
     check_table,
     estimate_sample_sizes,
     load_model,
     save_model,
+    write_report,
 )
 from corral.cli.shared import visible
 from support.cli import run
+from support.report_data import data_of
 
 EMPTY = {
     "object": pd.Series([None] * 60, dtype=object),
@@ -245,3 +248,75 @@ def test_an_extra_that_is_missing_is_named(missing, code, extra):
     ended = subprocess.run([sys.executable, "-c", blocked], capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     assert f'pip install "{extra}"' in ended.stderr.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def coloured():
+    """A classifier of rows with a size and a colour, and its training rows."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["p", "q"], 60)
+    is_red = rng.random(120) < np.where(y == "q", 0.8, 0.4)
+    X = pd.DataFrame({"size": rng.normal(size=120) + (y == "q"), "colour": np.where(is_red, "red", "blue")})
+    return CorralClassifier(random_state=0).fit(X, y), X, y
+
+
+def explain_black(coloured):
+    classifier, X, _ = coloured
+    with pytest.warns(UnknownLevelsWarning, match="'black'"):
+        return classifier.explain(X[:2].assign(colour=["black", "red"]))
+
+
+def test_explanations_show_categories_that_no_training_row_has(coloured):
+    explanation = explain_black(coloured)
+    assert explanation.values[:, 1].tolist() == ["black", "red"]
+    assert explanation.unknown.tolist() == [[False, True], [False, False]]
+    assert explanation.evidence[0, 1] == 0.0
+    frame = explanation.to_frame()
+    assert frame.loc[frame["unknown"], ["variable", "value"]].to_numpy().tolist() == [["colour", "black"]]
+    sentence = 'colour = "black" is not in the training rows and counts as missing'
+    assert repr(explanation).count(sentence) == 1
+    assert explanation.sentences(0)["reasons"].endswith(f" {sentence}.")
+    assert "counts as missing" not in explanation.sentences(1)["reasons"]
+
+
+def test_rows_with_unknown_categories_equal_no_training_row(coloured):
+    _, X, y = coloured
+    missing = CorralClassifier(random_state=0).fit(X.assign(colour=X["colour"].where(X.index > 0)), y)
+    assert missing.explain(X[:1].assign(colour=None)).in_training[0]
+    with pytest.warns(UnknownLevelsWarning):
+        explanation = missing.explain(X[:1].assign(colour="black"))
+    assert not explanation.in_training[0]
+    assert not explanation.equal.any()
+
+
+def test_reports_show_categories_that_no_training_row_has(coloured, tmp_path):
+    classifier, X, y = coloured
+    with pytest.warns(UnknownLevelsWarning):
+        write_report(classifier, X[:2].assign(colour=["black", "red"]), y[:2], tmp_path / "r.html")
+    data = data_of((tmp_path / "r.html").read_text(encoding="utf-8"))
+    black, red = data["rows"]
+    assert black["values"][1] == "black"
+    assert (black["unknown"], red["unknown"]) == ([1], [])
+    assert "counts as missing" in black["words"]["reasons"]
+
+
+def test_numbers_of_an_empty_column_are_shown_as_unknown(rows):
+    X, y = rows
+    with ignored:
+        classifier = CorralClassifier(random_state=0).fit(X.assign(site=np.nan), y)
+    with pytest.warns(UnknownLevelsWarning, match=r"1 of 'site' \(such as '3.5'\)"):
+        explanation = classifier.explain(X[:1].assign(site=3.5))
+    assert explanation.values[0, -1] == "3.5"
+    assert explanation.unknown[0].tolist() == [False] * X.shape[1] + [True]
+
+
+def test_a_training_row_is_counted_once_among_the_rows_of_its_class(coloured):
+    classifier, X, y = coloured
+    explanation = classifier.explain(X)
+    own = explanation.nearest == y
+    n = 60
+    np.testing.assert_allclose(explanation.typical_share[own] * n, explanation.typicality[own] * (n + 1) - 1)
+    assert (explanation.typical_share >= 1 / n).all()
+    assert f"{explanation.typical_share[0]:.0%} of the training rows" in explanation.sentences(0)["place"]
+    new = classifier.explain(X[:5].assign(size=X["size"] + 0.01))
+    assert_array_equal(new.typical_share, new.typicality)

@@ -89,7 +89,9 @@ def test_files_of_compressed_classes_know_the_ranges(iris, tmp_path):
     np.testing.assert_array_equal(found.nearest_range, expected.nearest_range)
     own = train[y == found.nearest[0]]
     np.testing.assert_array_equal(found.nearest_range[0], [own.min(), own.max()])
-    with pytest.warns(ShiftedTableWarning, match="about 10 times larger"):
+    with pytest.warns(
+        ShiftedTableWarning, match="of the training rows that the model keeps 1.3: about 10 times larger"
+    ):
         loaded.predict(shifted)
 
 

@@ -292,8 +292,8 @@ def seen(rows):
 
 def test_to_frame_has_a_line_per_sample_and_variable(seen):
     frame = seen.to_frame()
-    assert frame.shape == (28, 11)
-    heads = "sample label rival variable value bandwidth bandwidth_rival evidence evidence_error"
+    assert frame.shape == (28, 12)
+    heads = "sample label rival variable value unknown bandwidth bandwidth_rival evidence evidence_error"
     assert frame.columns.tolist() == [*heads.split(), "conditional", "novelty_parts"]
     assert frame["variable"].tolist() == ["length", "width", "height", "weight"] * 7
     for (i, name), line in frame.set_index(["sample", "variable"]).iterrows():
@@ -332,8 +332,10 @@ def test_sentences_are_plain(named, rows):
     explanation = named.explain(rows[0][:1])
     said = explanation.sentences(0)
     label, nearest = explanation.label[0], explanation.nearest[0]
-    assert said["place"].startswith(f"It is at least as typical of {nearest}, the class nearest to it, as ")
-    assert said["place"].endswith("% of its training rows.")
+    assert said["place"].startswith(f"The class nearest to it is {nearest}: ")
+    assert said["place"].endswith(
+        "% of the training rows of this class, this row included, are at most as typical."
+    )
     n_rows = round(explanation.effective_rows[0])
     assert said["support"] == f"The label {label} rests on about {n_rows} training row{'s' * (n_rows != 1)}."
     assert re.search(rf"^In favour of {label}: .* = .* \(makes it [\d.]+ times as likely\)", said["reasons"])

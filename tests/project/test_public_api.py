@@ -58,10 +58,10 @@ CLASSES = {
         value_text(variable, value)
     """,
     "corral.Explanation": """
-        label, rival, probability, feature_names, values, bandwidths, base, evidence, evidence_error,
-        conditional, rows, shares, effective_rows, group_share, stands_out, n_tied, rests_on_few, row_names,
-        nearest, typicality, novel, in_training, novelty_parts, equal, stands_for, nearest_range,
-        sample_names=None,
+        label, rival, probability, feature_names, values, unknown, bandwidths, base, evidence,
+        evidence_error, conditional, rows, shares, effective_rows, group_share, stands_out, n_tied,
+        rests_on_few, row_names, nearest, typicality, typical_share, novel, in_training, novelty_parts, equal,
+        stands_for, nearest_range, sample_names=None,
         aligned(names), caution(sample), log_odds, novelty(sample, description=None),
         plot(sample=0, *, max_variables=12, axes=None), renumbered(positions),
         sentences(sample, called=None, description=None), support_to_frame(), to_frame(), to_shap(label=None),

@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 _LABELS = "\0labels"
 
 # Kinds of findings that corral fit notes by itself, refuses, or needs no note for.
-_HANDLED_BY_FIT = ("duplicates", "dates", "groups", "missing labels", "text among numbers", "text and numbers")
+_HANDLED_BY_FIT = (
+    "duplicates",
+    "dates",
+    "groups",
+    "missing labels",
+    "text among numbers",
+    "text and numbers",
+)
 
 # The option of corral fit that deals with a kind of finding.
 _OPTIONS = {

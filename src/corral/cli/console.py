@@ -304,7 +304,7 @@ def explanation_words(explanation: Explanation, title: str) -> Iterator[Renderab
     order = np.argsort(-np.abs(evidence), kind="stable")
     table = Table("variable", "value", "evidence")
     for j in order[:MOST_NAMED]:
-        value = value_text(explanation.values[0, j])
+        value = value_text(explanation.values[0, j], unknown=bool(explanation.unknown[0, j]))
         table.add_row(explanation.feature_names[j], value, f"{evidence[j]:+.2f}")
     yield table
     if order.size > MOST_NAMED:

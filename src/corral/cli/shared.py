@@ -71,8 +71,11 @@ def load_classifier(
     `table` is the file of the rows: if model and table were given in the wrong order, the error says so.
     """
     from corral.cli.variables import ModelVariables
+    from corral.estimators.tables import UnknownLevelsWarning
     from corral.files.model_file import is_model, load_model
 
+    # `ModelVariables` counts unknown categories over all parts of a table, the estimator those of one part.
+    warnings.filterwarnings("ignore", ".* no training row has", UnknownLevelsWarning)
     try:
         fitted = load_model(path)
     except ValueError:

@@ -178,24 +178,26 @@ class ModelVariables:
         return {name: [*MISSING, *self.na_values] for name in (*self.categories, *self.dates)}
 
     def read(self, table: pd.DataFrame, file: TableFile) -> pd.DataFrame:
-        """The variables of the rows of a table; values that are no categories of the model become missing."""
+        """The variables of the rows of a table; values that are no categories of the model are kept and counted."""
         rows = table[self.names]
         self.n_values.update({name: int(n) for name, n in rows.notna().sum().items()})
         return pd.DataFrame({name: self._values(rows[name], file) for name in self.names}, index=rows.index)
 
     def _values(self, column: pd.Series[Any], file: TableFile) -> NDArray[Any]:
-        """Categories, dates or numbers of a column."""
+        """Categories or numbers of a column; a column that was empty in training may hold anything."""
         if column.name in self.categories:
             return self._categories_in(column)
-        if column.name in self.dates:
+        if column.name in self.dates:  # which the model reads
             return _dates(column)
-        numbers = numbers_in(column)
         if column.name in self.empty:
-            numbers = np.where(np.isinf(numbers), np.nan, numbers)
+            texts = column.map(str, na_action="ignore").astype(object)
+            if texts.notna().any():
+                self.unknown.setdefault(str(column.name), Counter()).update(texts.dropna().tolist())
+            cells: NDArray[Any] = texts.where(texts.notna(), None).to_numpy(dtype=object)
+            return cells
+        numbers = numbers_in(column)
         texts = column[np.isnan(numbers) & column.notna().to_numpy()].astype(str)
-        if len(texts) and column.name in self.empty:
-            self.unknown.setdefault(str(column.name), Counter()).update(texts.tolist())
-        elif len(texts):
+        if len(texts):
             raise ValueError(
                 f"{file}: column {column.name!r} is not numeric: row {texts.index[0]} holds "
                 f"{_shown(texts.iloc[0])}; mend it, or say --na-values if it stands for a missing value."
@@ -204,17 +206,20 @@ class ModelVariables:
         return numbers
 
     def _categories_in(self, column: pd.Series[Any]) -> NDArray[Any]:
-        """(n_rows,) categories of the model; None for missing values and for all other values."""
+        """Categories of the model, other values as they are, and None for missing values."""
         categories = self.categories[str(column.name)]
-        key = str if all(isinstance(category, str) for category in categories) else _number_or_text
-        by_key = {key(category): category for category in categories}
+        convert = str if all(isinstance(each, str) for each in categories) else _number_or_text
+        by_value = {convert(each): each for each in categories}
         codes, values = column.factorize()
-        read = [by_key.get(key(value)) for value in values]
+        converted = [convert(value) for value in values]
         counts = np.bincount(codes[codes >= 0], minlength=len(values)).tolist()
-        unknown = {str(values[k]): n for k, n in enumerate(counts) if read[k] is None}
+        unknown = {str(values[k]): n for k, n in enumerate(counts) if converted[k] not in by_value}
         if unknown:
             self.unknown.setdefault(str(column.name), Counter()).update(unknown)
-        cells: NDArray[Any] = np.array([*read, None], dtype=object)[codes]  # the code of missing values is -1
+        values = [by_value.get(value, value) for value in converted]
+        cells: NDArray[Any] = np.array([*values, None], dtype=object)[
+            codes
+        ]  # the code of missing values is -1
         return cells
 
     def note_unknown_categories(self) -> None:

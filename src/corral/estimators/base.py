@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from corral.array_types import Bools, Floats, Integers, check_labels, check_shape, equal_or_none
 from corral.data.dataset import TrainingRows
 from corral.estimators.encoding import Encoding, unknown_sentence
-from corral.estimators.tables import UnknownLevelsWarning, read_table, validate_columns
+from corral.estimators.tables import Table, UnknownLevelsWarning, read_table, validate_columns
 from corral.estimators.validation import check_groups, check_sample_weight, unchanged_by_errors, warn_user
 from corral.parallel import Computation
 from corral.sentences.tables import no_dates
@@ -61,15 +61,19 @@ class TableEstimator(BaseEstimator):
         return TrainingRows(table.X, table.y, weights, self.encoding_.counts, check_groups(groups, n))
 
     def _check_samples(self, X: ArrayLike) -> Floats:
+        """Validate samples of a fitted estimator; return them (n_samples, n_features) as numbers."""
+        return self._check_table(X).X
+
+    def _check_table(self, X: ArrayLike) -> Table:
         """Validate samples of a fitted estimator, and warn of unknown categories and of what is no date."""
         check_is_fitted(self)
         table = read_table(self, X, reset=False)
         if table.unknown:
-            warn_user(unknown_sentence(table.unknown), UnknownLevelsWarning)
+            warn_user(unknown_sentence(table.unknown_counts), UnknownLevelsWarning)
         for name, strange in table.undated.items():
             remedy = "write dates as in training, or like 2020-12-31"
             warn_user(f"{no_dates(name, strange)}: {remedy}.", UnknownLevelsWarning)
-        return table.X
+        return table
 
     def _computation(self) -> Computation:
         return Computation(self.n_jobs, self.verbose)

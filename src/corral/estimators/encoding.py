@@ -36,7 +36,7 @@ MOST_SHOWN = 3
 _TAKEN = (str, int, float, np.number, np.bool_)
 _NO_NUMBERS = (str, bool, np.bool_)
 
-Unknown = dict[str, Counter[str]]  # by column and value, how often levels were met that no training row has
+Unknown = dict[str, Counter[str]]  # by column and value, how often categories occur that no training row has
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,14 +103,18 @@ class Column:
         refuse_infinite(self.name, numbers)
         return numbers
 
-    def positions(self, categories: Sequence[Any]) -> tuple[Floats, Counter[str]]:
-        """Positions of values among levels, NaN where there is none, and how often values are no levels."""
+    def positions(self, categories: Sequence[Any]) -> tuple[Floats, NDArray[Any] | None]:
+        """Positions (n_rows,) of values among categories, NaN where there is none, and the unknown values.
+
+        The latter are objects (n_rows,), None for missing values and categories; None if there are no others.
+        """
         codes, values = self.factorized
-        position = {level: float(k) for k, level in enumerate(categories)}
+        position = {category: float(k) for k, category in enumerate(categories)}
         numbers = np.array([*(position.get(value, np.nan) for value in values), np.nan])
-        counts = zip(values, self.counts.tolist(), strict=True)
-        unknown = Counter({str(value): n for value, n in counts if value not in position})
-        return numbers[codes], unknown
+        if all(value in position for value in values):
+            return numbers[codes], None
+        unknown = as_objects([*(None if value in position else value for value in values), None])
+        return numbers[codes], unknown[codes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,18 +231,21 @@ class Encoding:
             X[is_known, j] = [position[before[int(k)]] for k in X[is_known, j]]
         return X
 
-    def encode(self, columns: Sequence[Column]) -> tuple[Floats, Unknown, Unknown]:
-        """Numbers (n_rows, n_features), levels that no training row has, and values that are no dates."""
+    def encode(self, columns: Sequence[Column]) -> tuple[Floats, dict[int, NDArray[Any]], Unknown]:
+        """Numbers (n_rows, n_features), categories that no training row has, and values that are no dates.
+
+        The unknown categories are objects (n_rows,) by position of the variable, None in all other rows.
+        """
         variables, undated = with_dates(columns, self.dates)
-        unknown: Unknown = {}
+        unknown: dict[int, NDArray[Any]] = {}
         X = np.empty((len(columns[0].cells), len(variables)))
         for j, (column, categories) in enumerate(zip(variables, self.categories, strict=True)):
             if categories is None and j not in self.empty:
-                X[:, j], strange = column.numbers(), Counter[str]()
-            else:
-                X[:, j], strange = column.positions(categories or ())
-            if strange:
-                unknown[column.name] = strange
+                X[:, j] = column.numbers()
+                continue
+            X[:, j], values = column.positions(categories or ())
+            if values is not None:
+                unknown[j] = values
         return X, unknown, undated
 
 
@@ -576,6 +583,6 @@ def unknown_sentence(unknown: Unknown) -> str:
     ]
     shown = listed(of_columns, str, MOST_SHOWN, " of the columns")
     return (
-        f"{n} value{'s are categories' if n > 1 else ' is a level'} that no training row has, and "
+        f"{n} value{'s are categories' if n > 1 else ' is a category'} that no training row has, and "
         f"count{'s' * (n == 1)} as missing: {shown}."
     )

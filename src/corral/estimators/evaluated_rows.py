@@ -15,6 +15,7 @@ from corral.array_types import Bools, Floats, Integers
 from corral.conformal.typicality import Estimates, Judgement, excess_pvalue
 from corral.data.hashing import equality_keys
 from corral.estimators.assessment import Assessment
+from corral.estimators.encoding import are_missing
 from corral.estimators.explanation import Explanation, unlike_values
 from corral.estimators.validation import feature_names, row_names
 from corral.evidence.explanations import explain_rows
@@ -33,10 +34,10 @@ COVERAGE = 0.9
 
 def evaluate_rows(estimator: Any, X: ArrayLike, *, bandwidths: bool = False) -> EvaluatedRows:
     """Check rows and evaluate their densities, with the Rodeo's bandwidths if they are to be explained."""
-    samples = estimator._check_samples(X)  # noqa: SLF001 (a function of the estimators)
+    table = estimator._check_table(X)  # noqa: SLF001 (a function of the estimators)
     computation = Computation(estimator.n_jobs, estimator.verbose)
-    estimates = estimator.model_.estimates(samples, computation, bandwidths=bandwidths)
-    return EvaluatedRows(estimator, computation, samples, estimates, row_names(X))
+    estimates = estimator.model_.estimates(table.X, computation, bandwidths=bandwidths)
+    return EvaluatedRows(estimator, computation, table.X, table.unknown, estimates, row_names(X))
 
 
 def novelty_sentences(
@@ -62,7 +63,8 @@ def novelty_sentences(
     rows = unlike()
     counts = Counter(name for values in rows for name in values)
     training = dict(zip(feature_names(estimator), model.training.X.T, strict=True))
-    why = why_novel(n_novel, len(rows), counts, medians_where_unlike(rows, training))
+    medians = medians_where_unlike(rows, training)
+    why = why_novel(n_novel, len(rows), counts, medians, all_training_rows=model.has_all_rows)
     return [*sentences, *([why] if why else [])]
 
 
@@ -73,6 +75,8 @@ class EvaluatedRows:
     estimator: Any  # a fitted classifier by class densities
     computation: Computation
     X: Floats  # (n_rows, n_features) the rows as numbers
+    # by position of the variable (n_rows,) categories that no training row has, None in all other rows
+    unknown: dict[int, NDArray[Any]]
     estimates: Estimates
     names: NDArray[Any] | None = None  # (n_rows,) labels of the index, if it names rows
 
@@ -88,7 +92,8 @@ class EvaluatedRows:
         h = None if h is None else h[positions]
         estimates = Estimates(log_density[positions], unscaled_score[positions], h)
         names = None if self.names is None else self.names[positions]
-        return replace(self, X=self.X[positions], estimates=estimates, names=names)
+        unknown = {j: values[positions] for j, values in self.unknown.items()}
+        return replace(self, X=self.X[positions], unknown=unknown, estimates=estimates, names=names)
 
     @cached_property
     def proba(self) -> Floats:
@@ -146,12 +151,17 @@ class EvaluatedRows:
             computation=self.computation,
         )
         names = getattr(estimator, "row_names_in_", None)
+        values, unknown = self._values()
+        has_unknown: Bools = np.logical_or.reduce(unknown, axis=1)  # such a row equals no training row
+        support = support._replace(equal=support.equal & ~has_unknown[:, np.newaxis])
+        typicality = judgement.typicality[np.arange(len(label)), judgement.nearest]
         return Explanation(
             label=model.labels[label],
             rival=model.labels[rival],
             probability=np.take_along_axis(self.proba, np.stack([label, rival], axis=1), axis=1),
             feature_names=feature_names(estimator),
-            values=estimator.encoding_.decode(self.X),
+            values=values,
+            unknown=unknown,
             bandwidths=bandwidths,
             base=evidence.base,
             evidence=evidence.evidence,
@@ -161,9 +171,10 @@ class EvaluatedRows:
             rests_on_few=on_few,
             row_names=None if names is None else np.where(support.rows >= 0, names[support.rows], ""),
             nearest=model.labels[judgement.nearest],
-            typicality=judgement.typicality[np.arange(len(label)), judgement.nearest],
+            typicality=typicality,
+            typical_share=self._typical_shares(typicality),
             novel=judgement.is_novel(LEVEL),
-            in_training=np.isin(equality_keys(self.X), equality_keys(model.compared_rows.X)),
+            in_training=np.isin(equality_keys(self.X), equality_keys(model.compared_rows.X)) & ~has_unknown,
             novelty_parts=novelty_parts,
             nearest_range=self._nearest_ranges(),
             sample_names=self.names,
@@ -173,6 +184,32 @@ class EvaluatedRows:
         """Values that make each row unlike the nearest class, by variable."""
         explanation = self.explanation(n_rows=1)
         return [unlike_values(explanation, i) for i in range(len(explanation))]
+
+    def _values(self) -> tuple[NDArray[Any], Bools]:
+        """The rows as their table has them (n_rows, n_features), and which values are unknown categories."""
+        values: NDArray[Any] = self.estimator.encoding_.decode(self.X)
+        unknown = np.zeros(values.shape, dtype=np.bool_)
+        for j, column in self.unknown.items():
+            unknown[:, j] = ~are_missing(column)
+            values = values.astype(object)
+            values[unknown[:, j], j] = column[unknown[:, j]]
+        return values, unknown
+
+    def _typical_shares(self, typicality: Floats) -> Floats:
+        """Shares (n_rows,) of the rows of the nearest class, the row included; see `Explanation`.
+
+        A typicality counts the row besides the n training rows of the class. A row that is one of them is
+        counted twice, and removed once here.
+        """
+        rows, nearest = self.model.compared_rows, self.judgement.nearest
+        keys, training_keys = equality_keys(self.X), equality_keys(rows.X)
+        shares = typicality.copy()
+        for a, reference in enumerate(self.model.trust.reference(self.computation).typical):
+            training = training_keys[(rows.codes == a) & ~rows.is_alone]
+            twice = (nearest == a) & np.isin(keys, training)
+            n = max(reference.n, 1.0)
+            shares[twice] = np.maximum((typicality[twice] * (n + 1.0) - 1.0) / n, 1.0 / n)
+        return shares
 
     def _nearest_ranges(self) -> Floats:
         """Ranges (n_rows, 2, n_features) of numbers in the nearest classes; see `Explanation`."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral.array_types import Bools, Floats, Integers
-from corral.estimators.encoding import is_missing
+from corral.estimators.encoding import are_missing
 from corral.estimators.html import html_lines, html_table
 from corral.estimators.validation import check_position, import_pandas
 from corral.sentences.numbers import counted
@@ -24,6 +24,7 @@ from corral.sentences.rows import (
     rests_on_row,
     support,
     training_row,
+    unknown_values,
     value_beside_class,
 )
 
@@ -62,7 +63,9 @@ class Explanation:
     feature_names : list of str
         Names of the variables.
     values : ndarray of shape (n_samples, n_features)
-        The samples, with the names of levels.
+        The samples, with the names of categories.
+    unknown : ndarray of shape (n_samples, n_features)
+        Whether the value is a category that no training row has. Such a value counts as missing.
     bandwidths : ndarray of shape (n_samples, 2, n_features) or None
         In label and rival, scaled units; None where several models are pooled, each with its own.
     base : ndarray of shape (n_samples,)
@@ -105,6 +108,10 @@ class Explanation:
         The class whose rows each sample is most like, which may not be the label.
     typicality : ndarray of shape (n_samples,)
         Of this class; see `RodeoClassifier.typicality`.
+    typical_share : ndarray of shape (n_samples,)
+        Share of the training rows of this class that are at most as typical of it as the sample, which is
+        counted as one of them. It is the typicality, unless the sample is a training row of the class: the
+        typicality counts such a sample twice.
     novel : ndarray of shape (n_samples,)
         Whether it is unlike all training rows, as `RodeoClassifier.is_novel` says.
     in_training : ndarray of shape (n_samples,)
@@ -151,6 +158,7 @@ class Explanation:
     probability: Floats
     feature_names: list[str]
     values: NDArray[Any]
+    unknown: Bools
     bandwidths: Floats | None
     base: Floats
     evidence: Floats
@@ -166,6 +174,7 @@ class Explanation:
     row_names: NDArray[Any] | None
     nearest: NDArray[Any]
     typicality: Floats
+    typical_share: Floats
     novel: Bools
     in_training: Bools
     novelty_parts: Floats
@@ -199,7 +208,7 @@ class Explanation:
         order = np.array([position.get(name, -1) for name in names])
         numbers = ("evidence", "evidence_error", "conditional", "novelty_parts")
         fills: dict[str, Any] = dict.fromkeys(numbers, 0.0) | {"nearest_range": np.nan}
-        fills["values"] = None if self.values.dtype == object else np.nan
+        fills |= {"values": None if self.values.dtype == object else np.nan, "unknown": False}
         fills |= {} if self.bandwidths is None else {"bandwidths": np.inf}
         arrays = {
             name: np.where(order < 0, fill, getattr(self, name)[..., order]) for name, fill in fills.items()
@@ -289,7 +298,7 @@ class Explanation:
         A training row may be what the range ends with.
         """
         (low, high), value = self.nearest_range[i, :, j], self.values[i, j]
-        if not np.isfinite([low, high]).all() or sum(not is_missing(each) for each in self.values[i]) < 2:
+        if not np.isfinite([low, high]).all() or self._has_value(i).sum() < 2:
             return False
         return bool(low < value < high if self.in_training[i] else low <= value <= high)
 
@@ -297,8 +306,19 @@ class Explanation:
         """Variables of which a sample has a value and the nearest class, if it is not the label, has none."""
         if self.nearest[i] == self.label[i]:
             return []
-        lacks = np.isposinf(self.nearest_range[i, 0])
-        return [self.feature_names[j] for j in np.flatnonzero(lacks) if not is_missing(self.values[i, j])]
+        lacks = np.isposinf(self.nearest_range[i, 0]) & self._has_value(i)
+        return [self.feature_names[j] for j in np.flatnonzero(lacks)]
+
+    def _has_value(self, i: int) -> Bools:
+        """Which variables (n_features,) a sample has a value of, other than an unknown category."""
+        has_value: Bools = ~are_missing(self.values[i]) & ~self.unknown[i]
+        return has_value
+
+    def _unknown(self, i: int) -> str:
+        """Name the values of a sample that are unknown categories; empty if there are none."""
+        return unknown_values(
+            [(self.feature_names[j], self.values[i, j]) for j in np.flatnonzero(self.unknown[i])]
+        )
 
     def sentences(
         self, sample: int, called: str | None = None, description: Description | None = None
@@ -318,12 +338,13 @@ class Explanation:
         -------
         sentences : dict of str
             "label", "place" (how typical it is, or that it is novel), "reasons" (which values favour the
-            label, and which the rival), "odds", "support", "nearest" (the training rows most like it), and
-            "caution", which may be empty.
+            label, which the rival, and which count as missing because no training row has them), "odds",
+            "support", "nearest" (the training rows most like it), and "caution", which may be empty.
         """
         i = check_position("sample", sample, len(self))
         label, rival = self.label[i], self.rival[i]
         evidence, caution = self.evidence[i].tolist(), self.caution(i)
+        because = reasons(label, rival, self.feature_names, self.values[i], evidence)
         return {
             "label": label_of_row(
                 called or f"Sample {self._samples[i]}",
@@ -333,9 +354,9 @@ class Explanation:
                 self.probability[i, 1],
             ),
             "place": place(
-                self.nearest[i], self.typicality[i], self.novelty(i, description), self._lacking(i)
+                self.nearest[i], self.typical_share[i], self.novelty(i, description), self._lacking(i)
             ),
-            "reasons": reasons(label, rival, self.feature_names, self.values[i], evidence),
+            "reasons": " ".join(filter(None, [because, self._unknown(i)])),
             "odds": odds(label, rival, self.base[i], self.base[i] + sum(evidence)),
             "support": support(label, self.effective_rows[i]),
             "nearest": self._nearest_rows(i),
@@ -356,7 +377,10 @@ class Explanation:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """One line per sample and variable (needs pandas)."""
+        """One line per sample and variable (needs pandas).
+
+        A value that is `unknown` is shown as the table has it, and counts as missing.
+        """
         pd = import_pandas()
 
         n, d = self.values.shape
@@ -366,6 +390,7 @@ class Explanation:
             "rival": np.repeat(self.rival, d),
             "variable": self.feature_names * n,
             "value": self.values.ravel(),
+            "unknown": self.unknown.ravel(),
         }
         if self.bandwidths is not None:
             columns["bandwidth"] = self.bandwidths[:, 0].ravel()
@@ -478,6 +503,7 @@ class Explanation:
         notes = {
             "evidence": self._strongest(i),
             "closest": self._closest(i),
+            "unknown": self._unknown(i).removesuffix("."),
             "novel": self.novelty(i),
             "caution": self.caution(i),
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -73,8 +74,18 @@ class Table(NamedTuple):
 
     X: Floats  # (n_rows, n_features) numbers, NaN for missing values
     y: NDArray[Any]  # (n_rows,) labels, if they were given
-    unknown: Unknown  # which values are categories that no training row has, and how often, by column
-    undated: Unknown  # which values of columns of dates are no dates
+    # by position of the variable (n_rows,) categories that no training row has, None in all other rows
+    unknown: dict[int, NDArray[Any]]
+    undated: Unknown  # which values of columns of dates are no dates, and how often, by column
+    names: list[str]  # of the variables
+
+    @property
+    def unknown_counts(self) -> Unknown:
+        """Categories that no training row has, and how often they occur, by variable."""
+        return {
+            self.names[j]: Counter(str(value) for value in values.tolist() if value is not None)
+            for j, values in self.unknown.items()
+        }
 
 
 def read_table(
@@ -94,7 +105,7 @@ def read_table(
     """
     learnt: Encoding | None = None if reset else getattr(estimator, "encoding_", None)
     if learnt is None and not reset:
-        return Table(*read_numbers(estimator, X, y, reset=False), {}, {})
+        return Table(*read_numbers(estimator, X, y, reset=False), {}, {}, [])
     with_categories: list[int] = []
     if learnt is not None:
         with_categories = [j for j, categories in enumerate(learnt.categories) if categories is not None]
@@ -103,7 +114,7 @@ def read_table(
     elif len(getattr(X, "shape", ())) == 2:
         with_categories = positions_of(categorical, names_of(X, X.shape[1]))
     X = _checked(estimator, X, y, reset=reset, learns=reset or extend, categorical=with_categories)
-    unknown: Unknown = {}
+    unknown: dict[int, NDArray[Any]] = {}
     undated: Unknown = {}
     if learnt is None:
         may_hold_levels = not isinstance(categorical, str | None)
@@ -134,7 +145,7 @@ def read_table(
         candidates = learnt.empty if learnt else range(len(names))
         is_empty = frozenset(j for j in empty if j in candidates and encoding.categories[j] is None)
         estimator.encoding_ = replace(encoding, empty=is_empty)
-    return Table(rows, labels, unknown, undated)
+    return Table(rows, labels, unknown, undated, names)
 
 
 def _warn_of_kinds(columns: Sequence[Column], dates: Sequence[DateColumn], named: Sequence[int]) -> None:

@@ -84,7 +84,8 @@ def warn_of_shift(model: LocalModel, X: Floats, names: Sequence[str]) -> None:
     }
     if medians:
         counts = {names[j]: int(n_outside[j]) for j in candidates if names[j] in medians}
-        warn_user(shifted_table(len(X), counts, medians), ShiftedTableWarning)
+        sentence = shifted_table(len(X), counts, medians, all_training_rows=model.has_all_rows)
+        warn_user(sentence, ShiftedTableWarning)
 
 
 def warn_of_empty_selections(model: FittedModel) -> None:

@@ -375,6 +375,7 @@ def _explained(
             "label": int(labels[i]),
             "rival": int(rivals[i]),
             "values": _cells(explanation.values[i, variables]),
+            "unknown": np.flatnonzero(explanation.unknown[i, variables]).tolist(),
             "evidence": evidence,
             "rest": _decimals(np.delete(explanation.evidence[i], strongest).sum(), 2),
             "base": _decimals(odds[0, i], 2),

@@ -160,10 +160,13 @@ function probabilities(row) {
   return table(`Probabilities${said}`, columns, positions(classes).sort(by((a) => -row.proba[a])), FEW);
 }
 
+// A category that no training row has.
+const unknownNote = (row, j) => (row.unknown?.includes(j) ? " (not in training rows)" : "");
+
 function variableColumns(row) {
   return [
     { name: "variable", kind: "text", show: (j) => variables[j] },
-    { name: "value", show: (j) => plain(row.values[j]) },
+    { name: "value", show: (j) => plain(row.values[j]) + unknownNote(row, j) },
   ];
 }
 
@@ -194,7 +197,7 @@ function trainingCalled(i) {
 }
 
 function supportTable(row) {
-  const itself = { name: "this row", share: 2, shown: "", values: row.values };
+  const itself = { name: "this row", share: 2, shown: "", values: row.values.map((x, j) => (unknownNote(row, j) ? x + unknownNote(row, j) : x)) };
   const known = (values) => values.filter((value) => value !== null).length;
   const named = positions(row.support);
   // Rows that hardly anything is known of resemble all others.
@@ -241,7 +244,7 @@ function waterfallLines(row) {
   const nOthers = variables.length - strongest.length + data.nHidden;
   const added = [
     ["before any variable", row.base, "sum"],
-    ...strongest.map((j) => [`${variables[j]} = ${valueInWords(j, row.values[j])}`, row.evidence[j]]),
+    ...strongest.map((j) => [`${variables[j]} = ${valueInWords(j, row.values[j])}${unknownNote(row, j)}`, row.evidence[j]]),
     ...(nOthers ? [[`${plural(nOthers, "other variable")}`, row.rest]] : []),
   ];
   let reached = 0;

@@ -115,11 +115,15 @@ def begun(sentence: str) -> str:
 _MISSING = ("None", "nan", "NaT", "<NA>")  # how missing values of any library are written
 
 
-def value_text(value: Any) -> str:
-    """Write a number, the name of a category, or "missing"."""
+# What stands behind a category that no training row has.
+NOT_IN_TRAINING = " (not in training rows)"
+
+
+def value_text(value: Any, *, unknown: bool = False) -> str:
+    """Write a number, the name of a category, or "missing"; a category may be `unknown` to the model."""
     if not isinstance(value, str) and str(value) in _MISSING:
         return "missing"
-    return number_text(value) if isinstance(value, float) else str(value)
+    return (number_text(value) if isinstance(value, float) else str(value)) + NOT_IN_TRAINING * unknown
 
 
 def named_value(name: str, value: Any, text: str | None = None) -> str:

@@ -66,16 +66,26 @@ def novelty(nearest: Any, values: Sequence[str], *, in_training: bool) -> str:
     return f"{unlike}; from {nearest}, the nearest class, it differs most by {', '.join(values)}"
 
 
-def place(nearest: Any, typicality: float, novel: str, lacking: Sequence[str] = ()) -> str:
+def unknown_values(values: Sequence[tuple[str, Any]]) -> str:
+    """Name variables and their values that are categories of no training row; empty if there are none."""
+    if not values:
+        return ""
+    named = listed([named_value(*each) for each in values], str)
+    verbs = ("is", "counts") if len(values) == 1 else ("are", "count")
+    return f"{named} {verbs[0]} not in the training rows and {verbs[1]} as missing."
+
+
+def place(nearest: Any, typical_share: float, novel: str, lacking: Sequence[str] = ()) -> str:
     """Say how typical a row is of the nearest class, or that it is novel.
 
+    `typical_share` is the share of the rows of the class, with this one, that are at most as typical as it.
     `lacking` are variables that the row has a value of, and no training row of the class.
     """
     if novel:
         return f"It is novel: {novel}. {CHANCE_OF_NOVELTY}"
     said = (
-        f"It is at least as typical of {nearest}, the class nearest to it, as "
-        f"{typicality:.{int(typicality < 0.1)}%} of its training rows."
+        f"The class nearest to it is {nearest}: {typical_share:.{int(typical_share < 0.1)}%} of the training "
+        "rows of this class, this row included, are at most as typical."
     )
     if not lacking:
         return said

@@ -125,29 +125,39 @@ def _pvalue_text(pvalue: float) -> str:
 
 
 def why_novel(
-    n_novel: int, n_explained: int, counts: Mapping[str, int], medians: Mapping[str, tuple[float, float]]
+    n_novel: int,
+    n_explained: int,
+    counts: Mapping[str, int],
+    medians: Mapping[str, tuple[float, float]],
+    *,
+    all_training_rows: bool = True,
 ) -> str:
     """Say which variables make novel rows so, the most frequent first; empty if no variable is frequent.
 
     `counts` has how many of the explained rows each variable makes novel, `medians` its median in them and in
-    the training rows.
+    the training rows: all of them, or those that the model has kept.
     """
-    named = _most_frequent(counts, n_explained, medians)
+    named = _most_frequent(counts, n_explained, medians, all_training_rows=all_training_rows)
     if not named:
         return ""
     first = "" if n_explained == n_novel else f"{n_explained} of the novel rows were looked at. "
     return f"{first}What makes them unlike the training rows is most often {named}: {_CHECK_UNITS}"
 
 
-def shifted_table(n_rows: int, counts: Mapping[str, int], medians: Mapping[str, tuple[float, float]]) -> str:
+def shifted_table(
+    n_rows: int,
+    counts: Mapping[str, int],
+    medians: Mapping[str, tuple[float, float]],
+    *,
+    all_training_rows: bool = True,
+) -> str:
     """Say in which variables most rows of a table lie outside the range of the training rows.
 
-    `counts` has how many of the rows do, by variable, `medians` those of the rows and of the training rows.
+    `counts` has how many of the rows do, by variable, `medians` the medians of the rows and of the training
+    rows: all of them, or those that the model has kept.
     """
-    return (
-        "Most rows lie outside the range of the training rows in "
-        f"{_most_frequent(counts, n_rows, medians)}: {_CHECK_UNITS}"
-    )
+    named = _most_frequent(counts, n_rows, medians, all_training_rows=all_training_rows)
+    return f"Most rows lie outside the range of the training rows in {named}: {_CHECK_UNITS}"
 
 
 _CHECK_UNITS = (
@@ -156,9 +166,16 @@ _CHECK_UNITS = (
 )
 
 
-def _most_frequent(counts: Mapping[str, int], n_rows: int, medians: Mapping[str, tuple[float, float]]) -> str:
+def _most_frequent(
+    counts: Mapping[str, int],
+    n_rows: int,
+    medians: Mapping[str, tuple[float, float]],
+    *,
+    all_training_rows: bool,
+) -> str:
     """Name the variables that concern at least half of the rows, with their medians."""
-    beside = {name: f"; {_two_medians(*pair)}" for name, pair in medians.items()}
+    training = "training rows" if all_training_rows else "the training rows that the model keeps"
+    beside = {name: f"; {_two_medians(*pair, training)}" for name, pair in medians.items()}
     most = sorted(counts, key=lambda name: -counts[name])[:_MOST_UNLIKE]
     return ", ".join(
         f"{name} (in {counts[name]} of {n_rows}{beside.get(name, '')})"
@@ -167,10 +184,10 @@ def _most_frequent(counts: Mapping[str, int], n_rows: int, medians: Mapping[str,
     )
 
 
-def _two_medians(median: float, training_median: float) -> str:
+def _two_medians(median: float, training_median: float, training: str) -> str:
     """Write two medians, and the power of ten between them if it is one, as where units differ."""
     texts = different_texts([median, training_median])
-    said = f"median {texts[0]}, of training rows {texts[1]}"
+    said = f"median {texts[0]}, of {training} {texts[1]}"
     if median * training_median <= 0.0:
         return said
     power = math.log10(median / training_median)
