@@ -49,6 +49,9 @@ _ROUNDING_LIMIT = 1e-11 * 2.0**54
 # While the sum of the weights is in this range they need no shift of the exponents.
 _LOW, _HIGH = 1e-30, 1e30
 
+# The least product, or sum of weights, that has not lost a row that matters.
+_LEAST_PRODUCT = 1e-140
+
 # Interpolation at Chebyshev points of |r| <= log(2)/2: (exp(r) - 1 - r)/r^2 for the exact exponential
 # (relative error 2e-17 before rounding) and exp(r) for the rough one (1.02e-7).
 _P0, _P1, _P2 = 0.5000000000000001, 0.16666666666666669, 0.04166666666662413
@@ -923,12 +926,66 @@ def integrated_lengths(precision, gaps, U, lengths, missing, L, v, out, log_volu
                 out[q, i] -= v[a, i] * v[a, i]
 
 
+# ------------------------------------------------------------------- each variable given all others
+
+
+@compiled(**_INNER, fastmath=_FAST)
+def _log_sum_from_least(a, k, n, e):
+    """Logarithm of the sum of exp(-exponents k), relative to the least of them."""
+    least = _least(a[k, :n])
+    return math.log(_exponentiate(a[k, :n], least, None, e)) - least
+
+
+@compiled(**_INNER, fastmath=_FAST)
+def _add_relative_squares(old, z, c, j, reference, factor, new, shift):
+    """Write old + factor ((z - c)^2 - (z - reference)^2) as new; return the sum of exp(shift - new)."""
+    row = np.uint64(j)
+    total = 0.0
+    for i in range(old.shape[0]):
+        new[i] = old[i] + factor * (reference - c[row, np.uint64(i)]) * (
+            2.0 * z - reference - c[row, np.uint64(i)]
+        )
+        total += _exp(shift - new[i])
+    return total
+
+
+@compiled(**_OUTER, fastmath=_FAST)
+def conditional_log_ratios(z, c, pull_z, pull_c, half_inverse, nearest, exponents, work, log_ratio):
+    """Logarithms of kernel sums over those without the term of one variable, relative to a nearby row.
+
+    Parameters
+    ----------
+    z, c : (n_samples, n_axes) and (n_axes, n_rows) coordinates of samples and rows.
+    pull_z, pull_c : (n_samples, n_variables) and (n_variables, n_rows) numbers whose squared differences,
+        times `half_inverse`, are the terms of the variables.
+    half_inverse : (n_variables,)
+    nearest : (n_samples,) a row near each sample.
+    exponents : (n_samples, n_rows) minus logarithms of weights; written: exponents less those of `nearest`.
+    work : (2, n_rows) work space.
+    log_ratio : (n_samples, n_variables) written.
+    """
+    n = exponents.shape[1]
+    for q in range(z.shape[0]):
+        all_terms, row = exponents[q], nearest[q]
+        for k in range(z.shape[1]):
+            reference, twice = c[k, row], 2.0 * z[q, k] - c[k, row]
+            for i in range(n):
+                all_terms[i] += 0.5 * (reference - c[k, i]) * (twice - c[k, i])
+        log_sum = _log_sum_from_least(exponents, q, n, work[0])
+        for j in range(pull_z.shape[1]):
+            total = _add_relative_squares(
+                all_terms, pull_z[q, j], pull_c, j, pull_c[j, row], -half_inverse[j], work[1], -log_sum
+            )
+            if _LEAST_PRODUCT < total < _HIGH:
+                log_ratio[q, j] = -math.log(total)
+            else:
+                log_ratio[q, j] = log_sum - _log_sum_from_least(work, 1, n, work[0])
+
+
 # ---------------------------------------------------------------------------------- sets of variables
 
 # Densities of sets of variables, each reached from another by adding one: a walk down a tree, whose state at
 # depth k is kept until the walk comes back to it. A step that adds what a query lacks changes nothing.
-
-_LEAST_PRODUCT = 1e-140  # of products that have not lost a row that matters
 
 
 @compiled(**_INNER, fastmath=_FAST)
@@ -1000,45 +1057,82 @@ def walk_products(depth, variable, start, T, unknown, factor, least, e, a, shift
             out[q, s] = value[k + 1]
 
 
+@compiled(**_INNER, fastmath=_FAST)
+def _add_square(a, k, z, Z, s, first, n, shift):
+    """Write exponents k plus half the squares of z - Z as exponents k + 1 = e; sum exp(shift - e)."""
+    old, new, step, offset = np.uint64(k), np.uint64(k + 1), np.uint64(s), np.uint64(first)
+    total = 0.0
+    for i in range(n):
+        difference = z - Z[step, offset + np.uint64(i)]
+        exponent = a[old, np.uint64(i)] + 0.5 * difference * difference
+        a[new, np.uint64(i)] = exponent
+        total += _exp(shift - exponent)
+    return total
+
+
+@compiled(**_INNER, fastmath=_FAST)
+def _add_term(a, k, T, q, j, first, n, shift):
+    """The same with the terms of a variable that has categories."""
+    old, new, sample, term = np.uint64(k), np.uint64(k + 1), np.uint64(q), np.uint64(j)
+    offset = np.uint64(first)
+    total = 0.0
+    for i in range(n):
+        exponent = a[old, np.uint64(i)] + T[sample, term, offset + np.uint64(i)]
+        a[new, np.uint64(i)] = exponent
+        total += _exp(shift - exponent)
+    return total
+
+
 @compiled(**_OUTER, fastmath=_FAST)
-def walk_squares(depth, row, start, T, z, Z, unknown, e, a, level, value, out):
+def walk_squares(depth, row, start, T, z, Z, unknown, e, a, level, log_sum, out):
     """The same where the step adds half the square of a coordinate of its own, or a term.
+
+    Rows are visited in tiles that stay in the cache. Exponents are relative to the sum over the tile before
+    the step, so that one loop adds and exponentiates, and to the least one where their sum is out of range.
 
     Parameters
     ----------
-    depth, start, level, value, out : as above.
+    depth, start, level, out : as above.
     row : (n_steps,) the term that a step adds, or -1 for a coordinate.
-    T : (n_queries, n_terms, n_rows) terms.
-    z, Z : (n_queries, n_steps) and (n_steps, n_rows) coordinates.
-    unknown : (n_queries, n_steps) which steps change nothing.
-    e : (n_rows,) work space.
-    a : (n_variables + 1, n_rows) work space: exponents.
+    T : (n_samples, n_terms, n_rows) terms.
+    z, Z : (n_samples, n_steps) and (n_steps, n_rows) coordinates.
+    unknown : (n_samples, n_steps) which steps change nothing.
+    e, a : (tile,) and (n_variables + 1, tile) work space: exponentials, and exponents by depth.
+    log_sum : (n_variables + 1,) work space, by depth: logarithms of sums over the rows of a tile.
     """
-    n = start.shape[1]
+    tile = a.shape[1]
+    for first in range(0, start.shape[1], tile):
+        n = min(tile, start.shape[1] - first)
+        for q in range(start.shape[0]):
+            for i in range(n):
+                a[0, i] = start[q, first + i]
+            level[0] = 0
+            log_sum[0] = _log_sum_from_least(a, 0, n, e)
+            for s in range(depth.shape[0]):
+                k = depth[s]
+                before = level[k]
+                level[k + 1] = before
+                if not unknown[q, s]:
+                    after = before + 1
+                    level[k + 1] = after
+                    shift = -log_sum[before]
+                    if row[s] >= 0:
+                        total = _add_term(a, before, T, q, row[s], first, n, shift)
+                    else:
+                        total = _add_square(a, before, z[q, s], Z, s, first, n, shift)
+                    if _LEAST_PRODUCT < total < _HIGH:
+                        log_sum[after] = math.log(total) - shift
+                    else:
+                        log_sum[after] = _log_sum_from_least(a, after, n, e)
+                value = log_sum[level[k + 1]]
+                if first > 0:
+                    larger, smaller = max(out[q, s], value), min(out[q, s], value)
+                    value = larger + math.log1p(math.exp(smaller - larger))
+                out[q, s] = value
     for q in range(start.shape[0]):
         low = _least(start[q])
-        whole = math.log(_exponentiate(start[q], low, None, e)) - low
-        for i in range(n):
-            a[0, i] = start[q, i]
-        level[0] = 0
-        value[0] = 0.0
+        total = 0.0
+        for i in range(start.shape[1]):
+            total += math.exp(low - start[q, i])
         for s in range(depth.shape[0]):
-            k = depth[s]
-            before = level[k]
-            if unknown[q, s]:
-                level[k + 1] = before
-                value[k + 1] = value[k]
-            else:
-                level[k + 1] = before + 1
-                old, new = np.uint64(before), np.uint64(before + 1)
-                if row[s] >= 0:
-                    t = T[q, row[s]]
-                    for i in range(n):
-                        a[new, i] = a[old, i] + t[i]
-                else:
-                    at, zs = np.uint64(s), z[q, s]
-                    for i in range(n):
-                        a[new, i] = a[old, i] + 0.5 * (zs - Z[at, i]) * (zs - Z[at, i])
-                low = _least(a[new])
-                value[k + 1] = math.log(_exponentiate(a[new], low, None, e)) - low - whole
-            out[q, s] = value[k + 1]
+            out[q, s] -= math.log(total) - low

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import expit, logit, logsumexp
 
 from corral.array_types import Floats, Integers
 
 # Log odds of a class that is all that is left.
 _LARGEST_ODDS = 1e100
+
+# Log odds that differ by less have the slope between them instead of a quotient, which would lose digits.
+_CLOSE = 1e-4
 
 # How far below the others a class is put of which nothing is known.
 _UNKNOWN = 1000.0
@@ -65,25 +68,26 @@ def _mixed_with_prior(log_proba: Floats, log_prior: Floats, prior_mixing: float)
     return mixed
 
 
-def log_odds(
+def mixing_factors(
     log_density: Floats, prior: Floats, prior_mixing: float, label: Integers, rival: Integers
 ) -> Floats:
-    """Log odds (n_samples, n_sets) of label and rival from log densities (n_classes, n_samples, n_sets).
+    """How far prior mixing shrinks the log odds (n_samples,) of label and rival towards those of the priors.
 
-    They are those of `log_probability`, NaN where both classes are ruled out.
+    Let r be the ratio of a class density to the density of all classes. Without mixing, the log odds less
+    those of the priors are log r_label - log r_rival. With mixing they are g(log r_label) - g(log r_rival),
+    where g(t) = log((1 - prior_mixing) e^t + prior_mixing). The factor is the quotient of the two: a mean
+    slope of g, between 0 and 1.
     """
-    samples, log_prior = np.arange(label.size), log_of_prior(prior)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        if prior_mixing == 0.0:
-            base = (log_prior[label] - log_prior[rival])[:, np.newaxis]
-            odds: Floats = base + (log_density[label, samples] - log_density[rival, samples])
-            return odds
-        log_proba = log_posterior(log_density + log_prior[:, np.newaxis, np.newaxis], axis=0)
-        of_label, of_rival = (
-            _mixed_with_prior(log_proba[codes, samples], log_prior[codes, np.newaxis], prior_mixing)
-            for codes in (label, rival)
-        )
-        return of_label - of_rival
+    if prior_mixing == 0.0:
+        return np.ones(label.size)
+    samples = np.arange(label.size)
+    with np.errstate(divide="ignore", invalid="ignore"):  # a prior may be 0, and the mixing 1
+        log_ratio = log_posterior(joint_log_probability(log_density, prior)) - log_of_prior(prior)
+        one, other = log_ratio[samples, label], log_ratio[samples, rival]
+        mixed = [np.logaddexp(np.log1p(-prior_mixing) + t, np.log(prior_mixing)) for t in (one, other)]
+        slope = expit(0.5 * (one + other) + logit(1.0 - prior_mixing))
+        quotient = (mixed[0] - mixed[1]) / (one - other)
+    return np.where(np.abs(one - other) < _CLOSE, slope, quotient)
 
 
 def odds_of_classes(joint: Floats) -> Floats:

@@ -27,8 +27,8 @@ from corral.array_types import Bools, Floats, Integers
 MOST_EXACT = 10
 
 # Random orders, with their reverses; fewer where so many kernels would be evaluated at a sample.
-_MOST_ORDERS, _FEWEST_ORDERS = 24, 8
-_MOST_KERNELS = 2e7
+_MOST_ORDERS, _FEWEST_ORDERS = 40, 8
+_MOST_KERNELS = 8e6
 
 # Orders are the same whenever they are drawn.
 _SEED = 20_261

@@ -242,6 +242,27 @@ def typical_scores(
     ]
 
 
+def interpolated_pvalue(values: ArrayLike, weights: ArrayLike, x: float) -> float:
+    """P-value of x, interpolated between the ranks of values, and by the margin below the lowest of them."""
+    rows = sorted((value, w) for value, w in zip(floats(values), floats(weights), strict=True) if w > 0.0)
+    total = sum(w for _, w in rows)
+    n = total**2 / sum(w**2 for _, w in rows)
+    numbers, x = [value for value, _ in rows], x + 1e-9 * (1.0 + abs(x))
+    if x >= numbers[-1]:
+        return 1.0
+    if x >= numbers[0]:
+        i = max(i for i, value in enumerate(numbers) if value <= x)
+        way = (x - numbers[i]) / (numbers[i + 1] - numbers[i])
+        return (1.0 + n / total * (sum(w for _, w in rows[:i]) + way * rows[i][1])) / (1.0 + n)
+    margin, apart = numbers[0] - x, [value - numbers[0] for value in numbers]
+    if margin >= apart[-1]:
+        k = len(numbers) * margin / apart[-1]
+    else:
+        i = max(i for i, distance in enumerate(apart) if distance <= margin)
+        k = 1.0 + i + (margin - apart[i]) / (apart[i + 1] - apart[i])
+    return 2.0 / (k + 1.0) / (1.0 + n)
+
+
 def judge(
     X: ArrayLike,
     codes: ArrayLike,
@@ -283,5 +304,5 @@ def judge(
             own = [of_rows[i][codes[i]] for i in rows]
             pvalues.append(conformal_pvalue(own, [m[i] for i in rows], scores[y]))
         typicality.append(pvalues)
-        novelty.append(conformal_pvalue([max(of_row) for of_row in of_rows], m, max(scores)))
+        novelty.append(interpolated_pvalue([max(of_row) for of_row in of_rows], m, max(scores)))
     return typicality, novelty

@@ -120,7 +120,7 @@ def test_typicality_and_novelty_against_loops(case, bandwidth):
     )
     found = model.assess(samples)
     assert_allclose(found.typicality, expected[0], rtol=1e-12)
-    assert_allclose(found.novelty, expected[1], rtol=1e-12)
+    assert_allclose(found.novelty, expected[1], rtol=1e-6)
     assert_array_equal(model.typicality(samples), found.typicality)
     assert_array_equal(model.is_novel(samples), found.is_novel)
     assert_allclose(found.proba, model.predict_proba(samples), rtol=1e-12)
@@ -183,7 +183,7 @@ def test_shares_of_members_against_loops():
     assert_array_equal(alike, 0.5)  # one class tells nothing of others
 
 
-def test_rounding_errors_change_no_share_and_no_quantile():
+def test_rounding_errors_change_no_share_and_no_pvalue():
     """As where rows are summed in another order: ties stay ties."""
     rng = np.random.default_rng(0)
     codes, weights = rng.integers(0, 3, 60), rng.uniform(0.2, 4.0, 60)
@@ -196,8 +196,8 @@ def test_rounding_errors_change_no_share_and_no_quantile():
     noisy = values * (1.0 + 1e-14 * rng.normal(size=60))
     expected, found = Shares.of(values, weights), Shares.of(noisy, weights)
     assert_array_equal(found.values, expected.values)
-    for level in np.linspace(0.01, 0.99, 50):
-        assert_allclose(found.quantile(level), expected.quantile(level), rtol=1e-9)
+    x = np.append(np.linspace(-9.0, 1.0, 50), noisy)
+    assert_allclose(found.interpolated_pvalues(x), expected.interpolated_pvalues(x), rtol=1e-7)
 
 
 def test_the_number_of_novel_rows_has_the_probability_that_it_says():
@@ -207,7 +207,7 @@ def test_the_number_of_novel_rows_has_the_probability_that_it_says():
     pvalues = []
     for _ in range(2000):
         training, new = rng.normal(size=199), rng.normal(size=300)
-        n_novel = int((new < Shares.of(training, np.ones(199)).quantile(0.01)).sum())
+        n_novel = int((Shares.of(training, np.ones(199)).interpolated_pvalues(new) <= 0.01).sum())
         pvalues.append(excess_pvalue(n_novel, 300, 0.01, 199))
     for level in (0.01, 0.05, 0.2):  # in counts, p-values are coarse
         share = np.mean(np.array(pvalues) <= level)
@@ -253,26 +253,53 @@ def test_shares_are_exact_and_count_ties():
     assert Shares.of(np.empty(0), np.empty(0)).pvalues(np.array([1.0])) == 1.0
 
 
-def test_quantiles_of_few_numbers():
+def test_interpolated_pvalues_of_few_numbers():
     four = Shares.of(np.array([3.0, 1.0, 1.7, 1.5]), np.ones(4))
-    # Ranks 1, 2 and 2.5 of five numbers; half and two thirds of the probability of the lowest; none at all.
-    levels = [0.2, 0.4, 0.5, 0.1, 2 / 15, 0.0]
-    found = [four.quantile(level) for level in levels]
-    assert_allclose(found, [1.0, 1.5, 1.6, 0.3, 0.5, -1.0], atol=1e-8)
-    assert Shares.of(np.array([1.0]), np.ones(1)).quantile(0.01) == pytest.approx(1.0)
-    assert Shares.of(np.empty(0), np.empty(0)).quantile(0.5) == -np.inf
+    # Ranks 1, 2 and 2.5 of five numbers, and above all; half and two thirds of the probability of the lowest.
+    # Then the distance to the highest number, and three times as much.
+    x = np.array([1.0, 1.5, 1.6, 3.1, 0.3, 0.5, -1.0, -5.0, -np.inf])
+    expected = [0.2, 0.4, 0.5, 1.0, 0.1, 2 / 15, 2 / 25, 2 / 65, 4e-10]
+    assert_allclose(four.interpolated_pvalues(x), expected, rtol=1e-7)
+    assert_allclose(
+        Shares.of(np.ones(1), np.ones(1)).interpolated_pvalues(np.array([1.0, 0.9])), [1.0, 0.0], atol=1e-8
+    )
+    assert Shares.of(np.empty(0), np.empty(0)).interpolated_pvalues(np.array([0.5])) == 1.0
     weighted = Shares.of(np.array([1.0, 2.0, 4.0]), np.array([1.0, 1.0, 2.0]))  # worth 8/3 rows
-    assert weighted.quantile((1.0 + 2.0 / 3.0) / (1.0 + 8.0 / 3.0)) == pytest.approx(2.0)
+    assert_allclose(
+        weighted.interpolated_pvalues(np.array([2.0])), (1.0 + 2.0 / 3.0) / (1.0 + 8.0 / 3.0), rtol=1e-7
+    )
+
+
+def test_interpolated_pvalues_are_never_far_from_ranks():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        shares = Shares.of(rng.normal(size=30).round(1), rng.uniform(0.5, 2.0, 30))
+        x = np.sort(rng.normal(size=200))
+        found, ranks = shares.interpolated_pvalues(x), shares.pvalues(x)
+        assert (np.diff(found) >= 0.0).all()
+        assert (found <= ranks + 1e-9).all()
 
 
 def test_levels_hold_whatever_ranks_a_small_table_can_reach():
     # Ranks of 40 rows reach multiples of 1/41 only.
     scores, levels = -np.random.default_rng(0).exponential(size=(8000, 41)), np.array([0.1, 0.05, 0.02, 0.01])
-    novel = np.zeros(4)
-    for row in scores:
-        shares = Shares.of(row[1:], np.ones(40))
-        novel += [row[0] < shares.quantile(level) for level in levels]
-    assert (np.abs(novel / 8000 - levels) < 0.15 * levels + 0.002).all()
+    pvalues = [Shares.of(row[1:], np.ones(40)).interpolated_pvalues(row[:1])[0] for row in scores]
+    novel = np.mean(np.array(pvalues)[:, np.newaxis] <= levels, axis=0)
+    assert (np.abs(novel - levels) < 0.15 * levels + 0.002).all()
+
+
+@pytest.mark.parametrize("n_rows", [75, 229])
+def test_rows_of_equal_novelty_are_novel_together(n_rows):
+    """Ranks among 229 rows are coarse, and is_novel interpolates between them, so novelty does as well."""
+    rng = np.random.default_rng(0)
+    X, X_new = rng.normal(size=(n_rows, 2)), 1.3 * rng.normal(size=(2000, 2))
+    model = RodeoClassifier(bandwidth="class").fit(X, np.arange(n_rows) % 2)
+    found = model.assess(X_new)
+    for level in (0.005, 0.01, 0.05, 3 / 230):
+        assert_array_equal(model.is_novel(X_new, level), found.novelty <= level)
+    assert_array_equal(found.is_novel, found.novelty <= 0.01)
+    assert found.novelty[found.is_novel].max() < found.novelty[~found.is_novel].min()
+    assert found.is_novel.any()
 
 
 # --------------------------------------------------------------------------------------- what must hold

@@ -21,9 +21,7 @@ from corral import (
     save_model,
 )
 from corral.datasets import make_shifted_groups, make_ten_groups
-from corral.evidence.log_odds import class_evidence
 from corral.markers.contrast import contrast
-from corral.parallel import Computation
 from corral.sentences.numbers import different_texts, exact_text, number_text, percent_texts, range_texts
 from evidence import evidence_oracle
 
@@ -147,15 +145,6 @@ def test_the_order_of_rows_changes_no_evidence(estimator, weighted):
     shuffled = estimator.fit(X[order], y[order], None if weights is None else weights[order])
     assert_allclose(shuffled.describe().evidence, evidence, rtol=1e-9, atol=1e-12)
     assert_allclose(shuffled.feature_importances_, importances, rtol=1e-9)
-
-
-@pytest.mark.parametrize("estimator", [RodeoClassifier(), CorralClassifier(random_state=0)])
-def test_classes_are_looked_at_together_as_one_by_one(estimator, monkeypatch):
-    X, y = make_ten_groups(6, random_state=0)
-    model = estimator.fit(X[:, :3], y)
-    together = model.describe().evidence
-    monkeypatch.setattr("corral.evidence.log_odds._ROWS_TOGETHER", 1)
-    assert_allclose(class_evidence(model.model_, Computation(1)), together, rtol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")

@@ -6,18 +6,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import softmax
+from scipy.special import expit, logit, softmax
 from sklearn.base import clone
 
 import paper_oracle
 from corral import CorralClassifier, RodeoClassifier
+from corral.estimators.evaluated_rows import evaluate_rows
 from corral.evidence import explainers
 from corral.evidence import log_odds as evidence
 from corral.evidence.explainers import explainer_of
 from corral.evidence.log_odds import explanation_coalitions, row_evidence, strongest_rivals
 from corral.evidence.support import largest_shares
 from corral.parallel import Computation
-from corral.posterior import log_odds
+from corral.posterior import log_probability, mixing_factors
 from corral.shapley import Coalitions
 from evidence import evidence_oracle
 
@@ -57,19 +58,27 @@ def adds_up(model, X, explanation):
 
 
 def by_predictions(model, samples, explanation, i):
-    """Contributions by all orders, from what is predicted for sample i with gaps."""
+    """Contributions by all orders, from what is predicted for sample i with missing values.
+
+    They divide log odds without prior mixing, and are shrunk so that they add up to the predicted log odds.
+    """
     row, d = samples[i : i + 1], samples.shape[1]
     sets = [frozenset(s) for k in range(d + 1) for s in itertools.combinations(range(d), k)]
     if isinstance(samples, pd.DataFrame):
-        some = pd.concat([row] * len(sets), ignore_index=True)
-        for j, column in enumerate(some.columns):
-            some[column] = some[column].where([j in known for known in sets])
+        rows = pd.concat([row] * len(sets), ignore_index=True)
+        for j, column in enumerate(rows.columns):
+            rows[column] = rows[column].where([j in members for members in sets])
     else:
-        some = np.array([[x if j in known else np.nan for j, x in enumerate(row[0])] for known in sets])
-    log_proba = model.predict_log_proba(some)
-    label, rival = codes_of(model, explanation)
-    values = dict(zip(sets, log_proba[:, label[i]] - log_proba[:, rival[i]], strict=True))
-    return evidence_oracle.shapley(values.__getitem__, list(range(d)))
+        rows = np.array([[x if j in members else np.nan for j, x in enumerate(row[0])] for members in sets])
+    label, rival = (codes[i] for codes in codes_of(model, explanation))
+    log_proba = model.predict_log_proba(rows)
+    joint = model.model_.joint(evaluate_rows(model, rows).estimates.log_density)
+    predicted, unmixed = (each[:, label] - each[:, rival] for each in (log_proba, joint))
+    values = dict(zip(sets, unmixed, strict=True))
+    difference = unmixed[-1] - unmixed[0]
+    factor = (predicted[-1] - predicted[0]) / difference if abs(difference) > 1e-9 else 1.0
+    assert 0.0 < factor < 1.0 + 1e-6
+    return factor * np.array(evidence_oracle.shapley(values.__getitem__, list(range(d))))
 
 
 # ------------------------------------------------------------------------------------- all sets, d <= 8
@@ -301,14 +310,14 @@ def test_random_orders_agree_with_all_sets():
     assert sampled.error.min() > 0.0
     z = (sampled.evidence - exact.evidence) / sampled.error
     assert 0.5 < np.sqrt(np.mean(z**2)) < 2.0
-    assert np.abs(z).max() < 8.0  # of 600, with 12 pairs of orders
+    assert np.abs(z).max() < 8.0  # of 600, with 20 pairs of orders
     assert_allclose(sampled.evidence.sum(axis=1), exact.evidence.sum(axis=1), rtol=1e-9, atol=1e-9)
 
 
 def test_large_tables_take_fewer_orders_which_are_the_same_every_time():
     players = np.arange(12)
     first, second = (Coalitions.of(players, 12, 100).orders for _ in range(2))
-    assert len(first) == 24
+    assert len(first) == 40
     assert_array_equal(first, second)
     assert_array_equal(first[0], first[1, ::-1])
     for n_kernels in (10**9, np.inf):
@@ -320,17 +329,32 @@ def test_large_tables_take_fewer_orders_which_are_the_same_every_time():
 # -------------------------------------------------------------------------------- the same numbers
 
 
-def test_odds_are_those_of_the_posterior():
-    random = np.random.RandomState(0)
-    log_density = random.normal(size=(3, 4, 6)) * [[[1.0]], [[10.0]], [[1000.0]]]
-    log_density[1, 0] = -np.inf
-    prior, label, rival = np.array([0.2, 0.3, 0.5]), np.array([0, 1, 2, 0]), np.array([1, 2, 0, 2])
-    for prior_mixing in (0.0, 0.01, 1.0):
-        out = log_odds(log_density, prior, prior_mixing, label, rival)
-        for q, s in itertools.product(range(4), range(6)):
-            P = paper_oracle.posterior(log_density[:, q, s], prior, prior_mixing=prior_mixing)
-            if min(P[label[q]], P[rival[q]]) > 0.0:
-                assert_allclose(out[q, s], np.log(P[label[q]] / P[rival[q]]), rtol=1e-9, atol=1e-12)
+def test_mixing_factors_lead_from_unmixed_to_mixed_log_odds():
+    """Also where the label is far more probable than all others, and where label and rival are equal."""
+    log_density = np.random.RandomState(0).normal(size=(6, 3)) * [
+        [1.0],
+        [10.0],
+        [1000.0],
+        [1e6],
+        [1.0],
+        [1.0],
+    ]
+    log_density[4, 1] = log_density[4, 2]
+    log_density[5, 1] = log_density[5, 2] + 1e-5
+    prior, label, rival = np.array([0.2, 0.3, 0.5]), np.full(6, 1), np.full(6, 2)
+    joint, rows = log_density + np.log(prior), np.arange(6)
+    base = np.log(prior[label] / prior[rival])
+    for prior_mixing in (0.0, 1e-6, 0.01, 0.5, 0.999):
+        mixed = log_probability(joint, prior, prior_mixing)
+        expected = mixed[rows, label] - mixed[rows, rival]
+        factor = mixing_factors(log_density, prior, prior_mixing, label, rival)
+        assert ((factor >= 0.0) & (factor <= 1.0)).all()
+        divided = factor * (log_density[rows, label] - log_density[rows, rival])
+        assert_allclose(base + divided, expected, rtol=1e-9, atol=1e-12)
+        middle = expit(
+            joint[4, 1] - np.log(np.exp(joint[4]).sum()) - np.log(prior[1]) + logit(1.0 - prior_mixing)
+        )
+        assert_allclose(factor[4], middle, rtol=1e-9)  # the slope of the odds
 
 
 def test_threads_change_no_bit_and_blocks_no_number(pool, monkeypatch):

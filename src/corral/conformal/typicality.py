@@ -28,9 +28,9 @@ from the values of other rows, so that the level is kept.
 
 .. math:: t_y(x) = \frac{1 + n \, \mathrm{share}_{i \in y}(u_y(x_i) \le u_y(x))}{n + 1}.
 
-**Novelty** is the same p-value of :math:`\max_y u_y`, among the rows of all classes together. A small class
-has only coarse p-values; together they are as fine as the whole table is large. At levels between them, and
-below the least of them, a row is novel if its score is below an interpolated quantile: `Shares.quantile`.
+**Novelty** is a p-value of :math:`\max_y u_y`, among the rows of all classes together. Ranks have only
+coarse p-values, so those of novelty are interpolated, also below the least of them:
+`Shares.interpolated_pvalues`. A row is novel at every significance level from its p-value on.
 
 **Sets.** A label is in the set of a sample if the p-value of its log odds, among the rows of the class,
 exceeds 1 less the coverage. Log odds of training rows are those of members that did not know their fold, with
@@ -55,6 +55,7 @@ from corral.array_types import Bools, Floats, Integers
 from corral.conformal.missing_values import ExpectedChanges, draw_removals, expected_changes, learn_changes
 from corral.conformal.outlyingness import Columns
 from corral.data.dataset import LabelledRows
+from corral.data.tiles import TINY
 from corral.data.weights import effective_number, lower_median
 from corral.parallel import Computation
 from corral.posterior import odds_of_classes
@@ -73,6 +74,9 @@ _LEAST_SHARE = 0.05
 # Scores that differ by less than this are equal but for rounding, and so are log densities.
 _ROUNDING_OF_SCORES = 1e-9
 _DIGITS_OF_SCORES = 9
+
+# So that no p-value is 0, however far a row is below all others.
+_LARGEST_K = 1e9
 
 
 class Estimates(NamedTuple):
@@ -122,32 +126,40 @@ class Shares(NamedTuple):
         """How many numbers of equal weight there are."""
         return float(self.below[-1])
 
-    def quantile(self, level: float) -> float:
-        """The number that another one, exchangeable with these, is below with about the probability `level`.
-
-        One of n + 1 numbers is below all others with the probability 1 / (n + 1), below all but one with
-        2 / (n + 1), and so on; between these levels the quantile is interpolated. A lower level needs a
-        margin below the lowest number. The gaps between the lowest numbers of an exponential tail are
-        exponential with rates 1, 2, 3 and so on, so that the first gap exceeds the next k - 1 together with
-        the probability 2 / (k + 1): the margin is the distance from the lowest number to the k-th lowest.
-        """
-        if not self.values.size:
-            return -np.inf
-        rank, lowest = level * (1.0 + self.n), self.values[0]
-        if rank >= 1.0:
-            quantile = np.interp(rank - 1.0, self.below[:-1], self.values)
-        else:
-            k = 2.0 / max(rank, _ROUNDING_OF_SCORES) - 1.0
-            quantile = 2.0 * lowest - np.interp(k, np.arange(1, self.values.size + 1), self.values)
-        return float(quantile - _ROUNDING_OF_SCORES * (1.0 + abs(quantile)))
-
     def pvalues(self, x: Floats) -> Floats:
         """Shares of the numbers that are at most x, x itself counted among them."""
-        size = np.where(np.isfinite(x), np.abs(x), 0.0)
-        equal = x + _ROUNDING_OF_SCORES * (1.0 + size)  # a sample without values ties with all rows
-        at_most = self.below[np.searchsorted(self.values, equal, side="right")]
+        at_most = self.below[np.searchsorted(self.values, _upper_bounds(x), side="right")]
         pvalues: Floats = (1.0 + at_most) / (1.0 + self.n)
         return pvalues
+
+    def interpolated_pvalues(self, x: Floats) -> Floats:
+        """P-values of x, interpolated between those that ranks can have, and below the least of them.
+
+        One of n + 1 exchangeable numbers is below all others with the probability 1 / (n + 1), below all but
+        one with 2 / (n + 1), and so on; between the numbers p-values are interpolated. Below the lowest
+        number they depend on the margin. The distances between the lowest numbers of an exponential tail are
+        exponential with rates 1, 2, 3 and so on, so that the first distance exceeds the next k - 1 together
+        with the probability 2 / (k + 1): a margin that equals the distance from the lowest number to the k-th
+        lowest has the p-value 2 / (k + 1) / (n + 1). Larger margins continue in proportion.
+        """
+        if not self.values.size:
+            return np.ones(x.shape)
+        x, distances = _upper_bounds(x), self.values - self.values[0]
+        rank = 1.0 + np.interp(x, self.values, self.below[:-1], right=self.n)
+        margin, largest = np.maximum(self.values[0] - x, 0.0), max(distances[-1], TINY)
+        k = np.interp(margin, distances, np.arange(1, distances.size + 1))
+        with np.errstate(over="ignore"):
+            k = np.where(margin > largest, distances.size * (margin / largest), k)
+        lowest_rank = 2.0 / (1.0 + np.minimum(k, _LARGEST_K))
+        pvalues: Floats = np.where(margin > 0.0, lowest_rank, rank) / (1.0 + self.n)
+        return pvalues
+
+
+def _upper_bounds(x: Floats) -> Floats:
+    """Numbers that are larger by as much as rounding may have made them smaller."""
+    size = np.where(np.isfinite(x), np.abs(x), 0.0)  # a sample without values ties with all rows
+    bounds: Floats = x + _ROUNDING_OF_SCORES * (1.0 + size)
+    return bounds
 
 
 class Reference(NamedTuple):
@@ -237,8 +249,8 @@ class Judgement(NamedTuple):
 
     scores: Floats  # (n_samples, n_classes) how typical they are, on a scale that classes share
     typicality: Floats  # (n_samples, n_classes) p-values of these scores
-    novelty: Floats  # (n_samples,) p-value of the best score among all training rows
-    best_of_rows: Shares  # the best scores of training rows
+    novelty: Floats  # (n_samples,) interpolated p-value of the best score among those of all training rows
+    n_rows: float  # how many training rows of equal weight these are
     spread: Floats  # (n_samples,) of likenesses, which scores are in units of
 
     @property
@@ -247,15 +259,14 @@ class Judgement(NamedTuple):
         nearest: Integers = self.scores.argmax(axis=1)
         return nearest
 
-    def is_novel(self, level: float) -> Bools:
-        """Whether samples are less typical than all but a share `level` of the rows."""
-        novel: Bools = self.scores.max(axis=1) < self.best_of_rows.quantile(level)
-        return novel | (self.novelty <= level)
+    def is_novel(self, significance_level: float) -> Bools:
+        """Whether samples are less typical than all but a share of the rows."""
+        return self.novelty <= significance_level
 
     @property
     def is_beyond(self) -> Bools:
         """Whether samples are clearly less typical than every row: half as often as a row by chance is."""
-        return self.is_novel(0.5 / (1.0 + self.best_of_rows.n))
+        return self.is_novel(0.5 / (1.0 + self.n_rows))
 
 
 class Trust:
@@ -275,9 +286,9 @@ class Trust:
         """Compare samples and their likenesses with training rows."""
         reference, expected = self.reference(computation), self._expected(X, computation)
         scores = reference.scores(unscaled_score, self.columns.outlyingness(X), expected)
-        novelty = reference.best.pvalues(scores.max(axis=1))
+        novelty = reference.best.interpolated_pvalues(scores.max(axis=1))
         typicality = _pvalues(reference.typical, scores)
-        return Judgement(scores, typicality, novelty, reference.best, reference.spreads(expected))
+        return Judgement(scores, typicality, novelty, reference.best.n, reference.spreads(expected))
 
     def label_pvalues(self, X: Floats, log_density: Floats, computation: Computation) -> Floats:
         """P-values (n_samples, n_classes) of the log odds of each class among its own rows."""

@@ -38,9 +38,9 @@ class Assessment:
         As `typicality` returns it.
     novelty : ndarray of shape (n_samples,)
         Share of the training rows that are at most as typical at their best class, the sample counted among
-        them.
+        them. It is interpolated between scores of these rows, and depends on the margin below the lowest.
     is_novel : ndarray of shape (n_samples,), bool
-        As `is_novel` returns it, at the default level.
+        As `is_novel` returns it, at the default level: whether `novelty` is at most 0.01.
     sets : ndarray of shape (n_samples, n_classes), bool
         As `predict_set` returns them.
     coverage : float

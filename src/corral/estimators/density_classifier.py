@@ -294,9 +294,10 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         X : array-like of shape (n_samples, n_features)
             New rows.
         level : float, default=0.01
-            A row is novel if, at its best class, it is less typical than all but this share of the training
-            rows of all classes together, each left out. With fewer than 1 / level rows it must be less
-            typical than every one of them by a margin, which makes up for the rows that are missing.
+            A row is novel if its `novelty` (see `assess`) is at most this level: if, at its best class, it is
+            less typical than all but this share of the training rows of all classes together, each left out.
+            With fewer than 1 / level rows it must be less typical than every one of them by a margin, which
+            makes up for the rows that are missing.
 
         Returns
         -------
@@ -343,9 +344,9 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         -------
         sets : ndarray of shape (n_samples, n_classes), bool
             Which labels are in the set: one if the row is easy, several if it is hard. The set is empty if
-            the row is clearly less typical than every training row (`is_novel` at any level), which lowers
-            the coverage by 1 / (n + 1) at most, where n is the number of all rows. Any other set that would
-            be empty holds the label that `predict` returns. A set may lack that label, where it is less
+            the row is clearly less typical than every training row (`novelty` at most 0.5 / (n + 1)), which
+            lowers the coverage by 1 / (n + 1) at most, where n is the number of all rows. Any other set that
+            would be empty holds the label that `predict` returns. A set may lack that label, where it is less
             probable than it usually is for rows of its class, and hold another.
 
         Notes

@@ -24,7 +24,7 @@ from corral.shapley import Coalitions
 
 # Samples that are looked at together, and terms of kernels that are held at once.
 BLOCK = 256
-_MOST_TERMS = 100_000
+_MOST_TERMS = 1_000_000
 
 # Positions of samples to estimates (n_samples, n_sets).
 SetEstimates = Callable[[Integers], Estimates]
@@ -222,7 +222,24 @@ class PoolExplainer(Explainer):
     model: PoolModel
 
     def _evaluate(self) -> Estimates:
-        return self.model.estimates(self.X, self.computation)
+        if self.examples is None:
+            return self.model.estimates(self.X, self.computation)
+        if self._category_counts is None:
+            return self.model.estimates_without(self._group_left_out, self.X)
+        # Without its group, a row changes how often categories occur as well, which sets of variables know.
+        d, n_classes = self.X.shape[1], self.model.labels.size
+        order = Coalitions.sampled(np.flatnonzero(self.used), d, 1)
+        by_class = [self.of_sets(a, np.arange(len(self.X)), order) for a in range(n_classes)]
+        complete = order.chains[0, -1]
+        return Estimates(
+            np.column_stack([estimates.log_density[:, complete] for estimates in by_class]),
+            np.column_stack([estimates.unscaled_score[:, complete] for estimates in by_class]),
+        )
+
+    @cached_property
+    def _group_left_out(self) -> Integers:
+        """(n_samples,) the group of training rows that each sample leaves out, or NO_GROUP."""
+        return np.where(self.left_out >= 0, self.model.data.group_ids[self.left_out], NO_GROUP)
 
     @cached_property
     def _scaled(self) -> list[Floats]:
@@ -248,9 +265,8 @@ class PoolExplainer(Explainer):
 
     def _marginals(self, a: int, coalitions: Coalitions) -> SetEstimates:
         model, data, pool = self.model, self.model.data, self.model.pool
-        rows, group_ids, scaled = data.members()[a], data.group_ids, self._scaled
-        out = np.where(self.left_out >= 0, group_ids[self.left_out], NO_GROUP)
-        densities = [member.classes[a].marginals(coalitions, group_ids[rows]) for member in pool.members]
+        group_ids, scaled, out = data.group_ids[data.members()[a]], self._scaled, self._group_left_out
+        densities = [member.classes[a].marginals(coalitions, group_ids) for member in pool.members]
         category_counts = self._category_counts
 
         def estimate(samples: Integers) -> Estimates:

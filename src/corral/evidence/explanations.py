@@ -19,7 +19,7 @@ from corral.shapley import Coalitions
 
 # Sets of variables, times the variables, that are kept for further explanations. Each class of a member that
 # has a covariance keeps as many numbers.
-_MOST_KEPT = 100_000
+_MOST_KEPT = 200_000
 
 
 def explain_rows(

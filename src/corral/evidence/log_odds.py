@@ -11,14 +11,11 @@ from corral.array_types import Bools, Floats, Integers
 from corral.evidence.explainers import Explainer, explainer_of
 from corral.model import Examples, LocalModel
 from corral.parallel import Computation
-from corral.posterior import log_odds
+from corral.posterior import log_of_prior, mixing_factors
 from corral.shapley import Coalitions
 
 # Log densities of sets of variables that are held at once.
 _MOST_VALUES = 8_000_000
-
-# Rows of small classes that are looked at together.
-_ROWS_TOGETHER = 200
 
 
 class RowEvidence(NamedTuple):
@@ -40,39 +37,47 @@ def row_evidence(
 ) -> RowEvidence:
     """Divide the log odds of label and rival, as the posterior has them, among the variables.
 
-    v(S) is the logarithm of P(label | x_S) / P(rival | x_S), with all variables outside S integrated out
-    and the bandwidths of the whole sample; see `shapley`. Where a class is ruled out whatever the sample is,
-    log odds are infinite, and no variable has a part in them.
+    v(S) is the logarithm of P(label | x_S) / P(rival | x_S) without prior mixing, with all variables outside
+    S integrated out and the bandwidths of the whole sample; see `shapley`. So it depends on two classes
+    alone. Prior mixing shrinks the contributions of all variables to a sample by the same factor. Where a
+    class is ruled out whatever the sample is, log odds are infinite, and no variable has a part in them.
 
-    Odds of samples that are training rows are not those predicted. `label` and `rival` (n_samples,) are
-    numbers of classes, and so is `nearest`, whose likenesses are divided as well.
+    `label` and `rival` (n_samples,) are numbers of classes, and so is `nearest`, whose scores are divided as
+    well.
     """
     model, present = explainer.model, ~np.isnan(explainer.X)
+    rows, log_density = np.arange(len(present)), explainer.estimates.log_density
+    log_proba, joint = model.posterior(log_density), model.joint(log_density)
+    with np.errstate(invalid="ignore"):
+        predicted = log_proba[rows, label] - log_proba[rows, rival]
+        unmixed = joint[rows, label] - joint[rows, rival]
+    factor = mixing_factors(log_density, model.prior, model.prior_mixing, label, rival)
     result = RowEvidence(np.empty(len(present)), *np.zeros((3, *present.shape)))
-    for block in blocks_of_samples(len(present), len(coalitions.members) * model.labels.size):
+    for block in blocks_of_samples(len(present), len(coalitions.members)):
         near = np.full(block.size, -1) if nearest is None else nearest[block]
-        pair = label[block], rival[block]
-        log_density, unscaled_score = _estimates_of_sets(explainer, coalitions, block, *pair, near)
-        v = log_odds(log_density, model.prior, model.prior_mixing, *pair)
+        v, unscaled_score = _values_of_sets(explainer, coalitions, block, label[block], rival[block], near)
         if explainer.examples is None:
-            v = _with_predicted(v, explainer, coalitions, block, *pair)
+            # So that the sum is as predicted to the last digits.
+            counted = (present[block] & explainer.used).astype(np.float64)
+            is_complete = coalitions.sums(counted) == counted.sum(axis=1, keepdims=True)
+            v = np.where(is_complete, unmixed[block, np.newaxis], v)
         finite: Bools = np.logical_and.reduce(np.isfinite(v), axis=1)
-        result.base[block] = np.where(finite, v[:, 0], v[:, -1])
+        result.base[block] = np.where(finite, v[:, 0], predicted[block])
+        shrink = np.where(finite, factor[block], 0.0)[:, np.newaxis] * present[block]
         mean, error = coalitions.contributions(np.where(finite[:, np.newaxis], v, 0.0))
-        result.evidence[block] = np.where(present[block], mean, 0.0)
-        result.error[block] = np.where(present[block], error, 0.0)
+        result.evidence[block], result.error[block] = shrink * mean, shrink * error
         if nearest is not None:
             result.unscaled_score[block] = score_parts(unscaled_score, coalitions)
     return result
 
 
 def score_parts(unscaled_score: Floats, coalitions: Coalitions) -> Floats:
-    """Contributions (n_samples, n_features) to likenesses (n_samples, n_sets); 0 where one is infinite."""
+    """Contributions (n_samples, n_features) to scores (n_samples, n_sets); 0 where one is infinite."""
     finite = np.logical_and.reduce(np.isfinite(unscaled_score), axis=1, keepdims=True)
     return coalitions.contributions(np.where(finite, unscaled_score, 0.0))[0]
 
 
-def _estimates_of_sets(
+def _values_of_sets(
     explainer: Explainer,
     coalitions: Coalitions,
     samples: Integers,
@@ -80,43 +85,24 @@ def _estimates_of_sets(
     rival: Integers,
     nearest: Integers,
 ) -> tuple[Floats, Floats]:
-    """Log densities (n_classes, n_samples, n_sets), and likenesses (n_samples, n_sets) in nearest classes."""
-    n_classes, n_sets = explainer.model.labels.size, len(coalitions.members)
-    log_density = np.full((n_classes, samples.size, n_sets), -np.inf)
-    unscaled_score = np.empty((samples.size, n_sets))
-    for y in range(n_classes):
-        is_near = nearest == y
-        # Without a lapse, odds do not depend on other classes.
-        has_part = (label == y) | (rival == y) | is_near | (explainer.model.prior_mixing > 0.0)
-        if has_part.any():
-            estimates = explainer.of_sets(y, samples[has_part], coalitions)
-            log_density[y, has_part] = estimates.log_density
-            unscaled_score[is_near] = estimates.unscaled_score[is_near[has_part]]
-    return log_density, unscaled_score
-
-
-def _with_predicted(
-    v: Floats,
-    explainer: Explainer,
-    coalitions: Coalitions,
-    samples: Integers,
-    label: Integers,
-    rival: Integers,
-) -> Floats:
-    """Log odds (n_samples, n_sets) with those predicted for a set of all variables that have values."""
-    log_proba = explainer.model.posterior(explainer.estimates.log_density[samples])
-    rows = np.arange(samples.size)
+    """Log odds (n_samples, n_sets) of label and rival, and scores (n_samples, n_sets) in nearest classes."""
+    log_prior, shape = log_of_prior(explainer.model.prior), (samples.size, len(coalitions.members))
+    unscaled_score = np.empty(shape)
     with np.errstate(invalid="ignore"):
-        predicted = log_proba[rows, label] - log_proba[rows, rival]
-    present = (~np.isnan(explainer.X[samples]) & explainer.used).astype(np.float64)
-    is_complete = coalitions.sums(present) == present.sum(axis=1, keepdims=True)
-    return np.where(is_complete, predicted[:, np.newaxis], v)
+        log_odds = np.tile((log_prior[label] - log_prior[rival])[:, np.newaxis], shape[1])
+        for y in np.union1d(np.union1d(label, rival), nearest[nearest >= 0]).tolist():
+            is_label, is_rival, is_near = label == y, rival == y, nearest == y
+            has_part = is_label | is_rival | is_near
+            estimates = explainer.of_sets(y, samples[has_part], coalitions)
+            log_odds[is_label] += estimates.log_density[is_label[has_part]]
+            log_odds[is_rival] -= estimates.log_density[is_rival[has_part]]
+            unscaled_score[is_near] = estimates.unscaled_score[is_near[has_part]]
+    return log_odds, unscaled_score
 
 
 def explanation_coalitions(explainer: Explainer) -> Coalitions:
     """Sets of variables, as many as seem worth their time; they depend on the model alone."""
-    sizes = [sum(explainer.sizes(a)) for a in range(explainer.model.labels.size)]
-    n_kernels = sum(sizes) if explainer.model.prior_mixing > 0.0 else 2 * max(sizes)
+    n_kernels = 2 * max(sum(explainer.sizes(a)) for a in range(explainer.model.labels.size))
     return Coalitions.of(np.flatnonzero(explainer.used), explainer.X.shape[1], n_kernels)
 
 
@@ -140,34 +126,20 @@ def strongest_rivals(joint: Floats, label: Integers) -> Integers:
 def class_evidence(model: LocalModel, computation: Computation) -> Floats:
     """Mean evidence (n_classes, n_features) of each variable for a class at its own rows.
 
-    Each row is compared with the most probable other class. It leaves its kernel, those of its copies and of
-    its group, and what these add to the frequencies of levels, out of all classes; means and covariances of a
-    pool's members keep them. So this is what the labels rest on, which variables that act only jointly are
-    part of. It is 0 for a class without rows. The orders are few, since many rows are averaged over.
+    Each row is compared with the most probable other class. It leaves its kernel, the kernels of its
+    duplicates and of its group, and what these add to the frequencies of categories, out of all classes;
+    means and covariances of a pool's members keep them. So this is what the labels rest on, which variables
+    that act only jointly are part of. It is 0 for a class without rows. The orders are few, since many rows
+    are averaged over.
     """
     evidence = np.zeros((model.labels.size, model.data.X.shape[1]))
-    for classes in _classes_together(model):
-        examples = Examples.concatenate([model.examples(a) for a in classes])
-        explainer = explainer_of(model, examples.X, computation, examples=examples)
-        rival = strongest_rivals(model.joint(explainer.estimates.log_density), examples.codes)
-        coalitions = Coalitions.of(np.flatnonzero(explainer.used), examples.X.shape[1], np.inf)
-        of_rows = row_evidence(explainer, examples.codes, rival, coalitions).evidence
-        for a in classes:
-            rows = examples.codes == a
-            evidence[a] = np.average(of_rows[rows], axis=0, weights=examples.weights[rows])
+    present = [a for a, rows in enumerate(model.data.members()) if rows.size]
+    examples = Examples.concatenate([model.examples(a) for a in present])
+    explainer = explainer_of(model, examples.X, computation, examples=examples)
+    rival = strongest_rivals(model.joint(explainer.estimates.log_density), examples.codes)
+    coalitions = Coalitions.of(np.flatnonzero(explainer.used), examples.X.shape[1], np.inf)
+    row_values = row_evidence(explainer, examples.codes, rival, coalitions).evidence
+    for a in present:
+        rows = examples.codes == a
+        evidence[a] = np.average(row_values[rows], axis=0, weights=examples.weights[rows])
     return evidence
-
-
-def _classes_together(model: LocalModel) -> Iterator[list[int]]:
-    """Classes whose examples are looked at together: many of few rows, since each look asks all classes."""
-    together: list[int] = []
-    n_rows = 0
-    for a, of_class in enumerate(model.data.members()):
-        if n_rows + of_class.size > _ROWS_TOGETHER and together:
-            yield together
-            together, n_rows = [], 0
-        if of_class.size:
-            together.append(a)
-            n_rows += of_class.size
-    if together:
-        yield together

@@ -332,12 +332,11 @@ class Mixture(MemberDensity):
         pull_c, pull_z = c @ factor.T, z @ factor.T
         nearest = cdist(z, c, "sqeuclidean").argmin(axis=1)
         relative = -np.tile(np.log(self.kernel_rows.weights), (len(x), 1))
-        for k in range(z.shape[1]):
-            relative += 0.5 * _relative_squares(z[:, k], c[:, k], nearest)
-        log_sum, ratio = _log_sums(relative), np.empty(pull_z.shape)
-        for j, half_inverse in enumerate((0.5 / precision).tolist()):
-            without = relative - half_inverse * _relative_squares(pull_z[:, j], pull_c[:, j], nearest)
-            ratio[:, j] = log_sum - _log_sums(without)
+        ratio, work = np.empty(pull_z.shape), np.empty((2, len(c)))
+        columns = np.ascontiguousarray(c.T), np.ascontiguousarray(pull_c.T)
+        kernels.conditional_log_ratios(
+            z, columns[0], pull_z, columns[1], 0.5 / precision, nearest, relative, work, ratio
+        )
         apart = 0.5 * (pull_z - pull_c[nearest]) ** 2 / precision
         conditional[:, transform.variables] = ratio - apart + 0.5 * np.log(precision) - kernels.LOG_ROOT
         return conditional, by_weight if self.is_normal else softmax(-relative, axis=1)
@@ -345,15 +344,6 @@ class Mixture(MemberDensity):
     def marginals(self, sets: Coalitions, group_ids: Integers) -> SetDensity:
         """See `MemberDensity`; one walk over the variables serves all sets."""
         return mixture_marginals(self, sets, group_ids)
-
-
-def _relative_squares(z: Floats, c: Floats, nearest: Integers) -> Floats:
-    """Squared distances (n_samples, n_centers), less that of one center for each sample.
-
-    As products, which lose no digits where samples are far from all centers.
-    """
-    reference = c[nearest][:, np.newaxis]
-    return (reference - c) * (2.0 * z[:, np.newaxis] - reference - c)
 
 
 def _log_sums(exponents: Floats) -> Floats:

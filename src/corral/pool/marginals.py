@@ -158,6 +158,7 @@ class NormalKernels:
         depth, variable = self._walk.depth, self._walk.variable
         directions, log_norm, Z = self._coordinates(missing)
         out, (n, d) = np.empty((len(x), depth.size)), self._rows.shape
+        tile = min(n, kernels.TILE)
         if out.size:
             kernels.walk_squares(
                 depth,
@@ -167,8 +168,8 @@ class NormalKernels:
                 np.nan_to_num(x) @ directions.T,
                 Z,
                 np.ascontiguousarray(np.isnan(x)[:, variable]),
-                np.empty(n),
-                np.empty((d + 1, n)),
+                np.empty(tile),
+                np.empty((d + 1, tile)),
                 np.empty(d + 1, dtype=np.int64),
                 np.empty(d + 1),
                 out,

@@ -354,8 +354,12 @@ class PoolModel(LocalModel):
 
     def leave_out_of(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
         """Estimates of rows of which values may be missing, by kernels that do not know them."""
+        return self.estimates_without(self.compared_rows.group_ids[points], X)
+
+    def estimates_without(self, group_ids: Integers, X: Floats) -> Estimates:
+        """Estimates of X by kernels without the rows of a group (n_samples,) for each of them."""
         both = np.array([self.pool.weights, self.score_weights])
-        without = (self._without(member, points, X) for member in self.pool.members)
+        without = (self._without(member, group_ids, X) for member in self.pool.members)
         return Estimates(*weighted_sums(without, both))
 
     @cached_property
@@ -378,11 +382,10 @@ class PoolModel(LocalModel):
         if not self.pool.refined.all():
             return kept.log_density
         rows = self.compared_rows.X[kept.points]
-        return np.array([self._without(member, kept.points, rows) for member in self.pool.members])
+        group_ids = self.compared_rows.group_ids[kept.points]
+        return np.array([self._without(member, group_ids, rows) for member in self.pool.members])
 
-    def _without(self, member: Member, points: Integers, X: Floats) -> Floats:
-        """Log densities (n_points, n_classes) of X by a member without some of the rows that are compared."""
+    def _without(self, member: Member, group_ids: Integers, X: Floats) -> Floats:
+        """Log densities (n_samples, n_classes) of X by a member without the group (n_samples,) of each."""
         with threadpool_limits(1, user_api="blas"):
-            return finite_log_densities(
-                member.log_densities_without(self.data, X, self.compared_rows.group_ids[points])
-            )
+            return finite_log_densities(member.log_densities_without(self.data, X, group_ids))
