@@ -92,7 +92,6 @@ class Refinement:
         self.rows = rows.scaled[scale]
         self.points = self.rows[points]
         self.starts = np.searchsorted(rows.data.codes, np.arange(prior.size + 1))
-        self._counts = np.diff(self.starts)
         variables, categories = transforms[0].variables, transforms[0].categories
         x, c = self.points[:, variables], self.rows[:, variables]
         self._has, given = ~np.isnan(c), ~np.isnan(x)
@@ -212,7 +211,8 @@ class Refinement:
         by_log_power = power * float((excess * log_density).sum())
         # The derivative by the log density of a class is divided among its rows by their shares.
         factor = np.divide(-power * excess, total, out=np.zeros_like(total), where=total > 0.0)
-        shares *= np.repeat(factor, self._counts, axis=1)
+        for y in range(total.shape[1]):
+            shares[:, self.starts[y] : self.starts[y + 1]] *= factor[:, y : y + 1]
         gradient = self._gradient(shares, (factor * total).sum(axis=1), theta)
         numeric, of_categories = self.split(theta)
         mean = numeric.mean() if numeric.size else 0.0

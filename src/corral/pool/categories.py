@@ -60,25 +60,26 @@ class CategoryKernels(NamedTuple):
             log_shares[has, k] = log_share[x[has, k].astype(np.int64)]
         return log_shares
 
-    def exponents(self, bandwidth: float) -> Floats:
-        """Exponents (3, n_categories) of each category, by that of a row: equal, another, missing."""
+    def exponents(self, bandwidths: Floats) -> Floats:
+        """Exponents (n_bandwidths, 3, n_categories), by the category of a row: equal, another, missing."""
         log_p, sizes = np.concatenate([np.zeros(0), *self.log_shares]), self.sizes
         precision = None if self.precision is None else np.repeat(self.precision, sizes)
-        return np.array(category_exponents(log_p, np.repeat(sizes, sizes), precision, bandwidth))
+        by_row = category_exponents(log_p, np.repeat(sizes, sizes), precision, bandwidths[:, np.newaxis])
+        return np.stack(np.broadcast_arrays(*by_row), axis=1)
 
 
 def category_exponents(
-    log_p: Floats, sizes: Integers, precision: Floats | None, h: float
+    log_p: Floats, sizes: Integers, precision: Floats | None, h: Floats | float
 ) -> tuple[Floats, Floats, Floats]:
     """Exponents of categories with frequencies p, by the category of a row: equal, another, missing.
 
-    `sizes` are the numbers of categories of their columns, and `precision` is that of `CategoryKernels`; both
-    broadcast with `log_p`.
+    `sizes` are the numbers of categories of their columns, `precision` is that of `CategoryKernels`, and `h`
+    are bandwidths; they broadcast with `log_p`.
     """
     if precision is None:
         log_far = 2.0 * np.log(h) + log_p
         return -np.logaddexp(np.log(np.maximum(1.0 - h**2, 1e-300)), log_far), -log_far, -log_p
-    half = np.broadcast_to(0.5 * precision / h**2, log_p.shape)
+    half = 0.5 * precision / h**2
     equal = np.log1p((sizes - 1.0) * np.exp(-half))
     return equal, equal + half, -log_p
 

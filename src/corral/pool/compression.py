@@ -43,13 +43,12 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from corral.array_types import Bools, Floats, Integers
 from corral.data.dataset import LabelledRows
 from corral.data.scaling import Scale, ScaleKind
 from corral.data.weights import weights_or_ones
-from corral.parallel import Computation, on_threads, progress
+from corral.parallel import Computation, on_threads, one_blas_thread, progress
 from corral.pool.cross_fitting import Candidate, folds_of
 from corral.pool.densities import Mixture
 from corral.pool.members import AnyKind, Member
@@ -249,7 +248,7 @@ class CompressionPlan:
         n_read = np.bincount(rows.codes[found.chosen], minlength=prior.size)
         points = _calibration_points(found.points, rows, sizes, max_rows)
         in_cells = np.isin(np.arange(len(rows.X)), points, invert=True)
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             plans = [
                 partial(plan_member, candidate, sample, sizes, n_read, prior, found.seed)
                 for candidate in found.kept
@@ -295,7 +294,7 @@ class CompressionPlan:
         counts = np.ones(len(data.X), dtype=np.int64)
         for y, of_class in centroids.items():
             counts[data.codes == y] = of_class.counts
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             return data, Compression(held_out, counts, n_rows), self._calibrated(data, held_out, centroids)
 
     def _kept_rows(self, centroids: Mapping[int, Centroids]) -> tuple[LabelledRows, LabelledRows]:
@@ -413,7 +412,7 @@ def compress_rows(
 
     centroids: dict[int, Centroids] = {}
     with (
-        threadpool_limits(1, user_api="blas"),
+        one_blas_thread(),
         progress(len(parts), "Cells", computation.verbose) as advance,
     ):
         for y, part in on_threads([partial(average, *part) for part in parts], computation.n_jobs):

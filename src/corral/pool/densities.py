@@ -308,10 +308,11 @@ class Mixture(MemberDensity):
         rows, conditional, by_weight = self.kernel_rows, np.zeros(x.shape), super().shares(x)
         if not len(rows.rows):
             return conditional, by_weight
-        kernel = self.bandwidth, self.shrinkage
-        exponents = rows.exponents(rows.pairs(x), x, *kernel) - np.log(rows.weights)
+        (exponents,) = rows.exponents(rows.pairs(x), *self._kernel)
+        exponents -= np.log(rows.weights)
+        by_variable = rows.conditional_terms(x, self.bandwidth, self.shrinkage)
         log_sum = _log_sums(exponents)
-        for j, terms in zip(self.used.tolist(), rows.conditional_terms(x, *kernel), strict=True):
+        for j, terms in zip(self.used.tolist(), by_variable, strict=True):
             has = ~np.isnan(x[:, j])
             conditional[has, j] = log_sum[has] - _log_sums((exponents - terms)[has])
         return conditional, by_weight if self.is_normal else softmax(-exponents, axis=1)

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from corral.array_types import (
     LARGEST_INTEGER,
@@ -37,7 +36,7 @@ from corral.conformal.typicality import (
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.subsample import example_rows
 from corral.model import MAX_EXAMPLES, Examples, LocalModel
-from corral.parallel import Computation
+from corral.parallel import Computation, one_blas_thread
 from corral.pool.members import Member, kind_of
 from corral.posterior import finite_log_densities
 
@@ -382,7 +381,7 @@ class PoolModel(LocalModel):
 
     def _without(self, member: Member, points: Integers, X: Floats) -> Floats:
         """Log densities (n_points, n_classes) of X by a member without some of the rows that are compared."""
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             return finite_log_densities(
                 member.log_densities_without(self.data, X, self.compared_rows.group_ids[points])
             )

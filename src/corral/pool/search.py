@@ -8,13 +8,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from corral.array_types import Floats, Integers
 from corral.data.dataset import LabelledRows
 from corral.data.splits import random_parts
 from corral.data.subsample import balanced_subsample, proportional_subsample
-from corral.parallel import Computation, on_threads, progress
+from corral.parallel import Computation, on_threads, one_blas_thread, progress
 from corral.pool.cross_fitting import Candidate, attempt, build_member, folds_of
 from corral.pool.fold_plan import N_FOLDS, FoldPlan
 from corral.pool.members import MEMBER_KINDS, AnyKind, Member, by_shared_fit, scales_of
@@ -65,7 +64,7 @@ def fit_pool(
     found = search(
         whole, prior, prior_mixing, random, computation, kinds, empirical=empirical, learnt_from=learnt_from
     )
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         builds = [
             partial(build_member, candidate, whole, learnt_from or whole, prior, found.seed)
             for candidate in found.kept
@@ -117,7 +116,7 @@ def make_pool(found: Search, members: Sequence[Member], points: Integers) -> Poo
     among the rows of the model.
     """
     plan, kept = found.plan, found.kept
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         log_proba, log_density = judge(found.candidates, plan, found.parts, empirical=found.empirical)
     first, order = plan.division == 0, np.argsort(points)
     return Pool(
@@ -161,7 +160,7 @@ def search(
     folds = folds_of(rows, plan, kinds, learnt_from)
     attempts = [partial(attempt, each, rows, plan, seed, folds) for each in by_shared_fit(kinds)]
     with (
-        threadpool_limits(1, user_api="blas"),  # so that sums have the same bits on any number of processors
+        one_blas_thread(),
         progress(len(kinds), "Search", computation.verbose) as advance,
     ):
         candidates = []

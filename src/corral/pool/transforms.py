@@ -132,11 +132,14 @@ class ClassTransform:
         return self.factor @ self.factor.T
 
     def centered(self, scaled: Floats) -> Floats:
-        """The variables of scaled rows (n_rows, n_used) less the mean, in an order of memory of their own.
+        """The variables of scaled rows (n_rows, n_used) less the mean.
 
-        NumPy chooses that of selected columns by the number of rows, and sums over columns are rounded by it.
+        In C order, which `scaled[:, variables]` has not: products of matrices in another order are rounded
+        in another way.
         """
-        return np.ascontiguousarray(scaled[:, self.variables] - self.mean)
+        centered = scaled.take(self.variables, axis=1)
+        centered -= self.mean
+        return centered
 
     def coordinates(self, centered: Floats) -> Floats:
         """Coordinates (n_rows, n_used) of rows less the mean."""
