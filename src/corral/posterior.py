@@ -7,10 +7,10 @@ from scipy.special import logsumexp
 
 from corral.array_types import Floats, Integers
 
-# Log odds of a class that is all that is left.
+# Log odds of a class if all others are ruled out.
 _LARGEST_ODDS = 1e100
 
-# How far below the others a class is put of which nothing is known.
+# How far below the others the log density of a class without rows is put.
 _UNKNOWN = 1000.0
 
 
@@ -25,7 +25,7 @@ def log_posterior(joint: Floats, axis: int = 1) -> Floats:
 
 
 def finite_log_densities(log_density: Floats) -> Floats:
-    """Log densities with a low number in place of the -inf of classes of which no row is left."""
+    """Log densities with a low number in place of -inf, which classes without rows have."""
     unknown = np.isneginf(log_density)
     if not unknown.any():
         return log_density
@@ -44,7 +44,7 @@ def joint_log_probability(log_density: Floats, prior: Floats) -> Floats:
     """Logarithm of prior times density."""
     log_prior = log_of_prior(prior)
     joint: Floats = log_density + log_prior
-    # Only classes without rows may be left with a positive prior: then nothing is known but it.
+    # If no class with rows has a positive prior, the posterior is the prior.
     return np.where(np.isneginf(joint).all(axis=1, keepdims=True), log_prior, joint)
 
 
@@ -70,7 +70,7 @@ def log_odds(
 ) -> Floats:
     """Log odds (n_samples, n_sets) of label and rival from log densities (n_classes, n_samples, n_sets).
 
-    They are those of `log_probability`, NaN where both classes are ruled out.
+    Equal to differences of `log_probability`; NaN where both classes are ruled out.
     """
     samples, log_prior = np.arange(label.size), log_of_prior(prior)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -79,11 +79,11 @@ def log_odds(
             odds: Floats = base + (log_density[label, samples] - log_density[rival, samples])
             return odds
         log_proba = log_posterior(log_density + log_prior[:, np.newaxis, np.newaxis], axis=0)
-        of_label, of_rival = (
+        label_log_proba, rival_log_proba = (
             _mixed_with_prior(log_proba[codes, samples], log_prior[codes, np.newaxis], prior_mixing)
             for codes in (label, rival)
         )
-        return of_label - of_rival
+        return label_log_proba - rival_log_proba
 
 
 def odds_of_classes(joint: Floats) -> Floats:
@@ -93,6 +93,6 @@ def odds_of_classes(joint: Floats) -> Floats:
     others = joint.copy()
     others[rows, best] = -np.inf
     log_odds = log_proba - np.log1p(-np.exp(np.minimum(log_proba, np.log(0.5))))
-    # Where a class is nearly certain, its probability does not tell how small those of the others are.
+    # Where a class is nearly certain, its probability does not tell how small the other probabilities are.
     log_odds[rows, best] = joint[rows, best] - logsumexp(others, axis=1)
     return np.clip(log_odds, -_LARGEST_ODDS, _LARGEST_ODDS)

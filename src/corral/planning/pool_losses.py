@@ -215,10 +215,10 @@ def _predict(data: LabelledRows, is_point: Bools, prior: Floats, seed: int, empi
     plan = FoldPlan.prepare(data, points, prior, 1.0 / (data.n + 2.0), random)
     seed = random.randint(2**31 - 1)
     folds = folds_of(rows, plan, MEMBER_KINDS)
-    candidates = [
-        candidate
+    tried_members = [
+        tried_member
         for kinds in by_shared_fit(MEMBER_KINDS)
-        for candidate in attempt(kinds, rows, plan, seed, folds)
+        for tried_member in attempt(kinds, rows, plan, seed, folds)
     ]
     parts = random_parts(data, rows.rank, N_FOLDS, random)
-    return judge(candidates, plan, parts, empirical=empirical)[0]
+    return judge(tried_members, plan, parts, empirical=empirical)[0]

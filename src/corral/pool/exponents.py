@@ -1,11 +1,11 @@
 r"""The exponent of a kernel, for all pairs of samples and rows of a class.
 
-Let z be the coordinates of a sample and :math:`c_i` those of row i, both relative to the mean of the class
-(see `transforms`). With the bandwidth h and the shrinkage a the exponent of the kernel is
+Let z be the coordinates of a sample and :math:`c_i` the coordinates of row i, both relative to the mean of
+the class (see `transforms`). With the bandwidth h and the shrinkage a the exponent of the kernel is
 
 .. math:: e_i = \frac{1}{2 h^2} \bigl(\|z\|^2 - 2 a z^T c_i + a^2 \|c_i\|^2\bigr) + q \log h
 
-over q coordinates, plus those of the variables with categories (see `categories`).
+over q coordinates, plus the exponents of the variables with categories (see `categories`).
 
 **Missing values of a sample.** The variable is integrated out, exactly: along a diagonal its factor is left
 out. Along a covariance let J be the missing variables. The exponent is largest over :math:`d_J` where
@@ -121,7 +121,7 @@ class KernelRows:
 
     @cached_property
     def _categories(self) -> CategoriesOfRows:
-        return CategoriesOfRows.of(self.rows, self.transform.categories.columns)
+        return CategoriesOfRows.from_rows(self.rows, self.transform.categories.columns)
 
     def pairs(self, x: Floats) -> Pairs:
         """Compare scaled samples with all rows."""
@@ -195,7 +195,7 @@ class KernelRows:
         by_category, offsets = categories.exponents(bandwidths), categories.offsets
         halves, log_bandwidths = 0.5 * bandwidths**-2.0, np.log(bandwidths)
         each = zip(halves.tolist(), log_bandwidths.tolist(), shrinkages.tolist(), by_category, strict=True)
-        for half, log_bandwidth, shrinkage, of_kernel in each:
+        for half, log_bandwidth, shrinkage, exponents_by_category in each:
             by_part = half * pairs.squares + log_bandwidth * pairs.has - pairs.alone
             exponents: Floats = by_part @ pairs.rows_have
             kernels.add_exponents(
@@ -203,7 +203,7 @@ class KernelRows:
                 pairs.cc,
                 half,
                 shrinkage,
-                of_kernel,
+                exponents_by_category,
                 offsets,
                 pairs.categories,
                 *self._categories,
@@ -221,7 +221,7 @@ class KernelRows:
     ) -> Floats:
         """Log densities (n_bandwidths, n_samples) of scaled samples, integrated over the values they miss.
 
-        Rows whose unit (n_rows,) is that of the sample (n_samples,) are left out; -inf where no row is left.
+        Without the rows (n_rows,) that share the group of a sample (n_samples,); -inf where no row is left.
         """
         group_ids = np.zeros(len(self.rows), dtype=np.int64) if group_ids is None else group_ids
         group_of_x = np.full(len(x), NO_GROUP) if group_of_x is None else group_of_x
@@ -304,7 +304,7 @@ class KernelRows:
         """Exponents (n_samples, n_terms, n_rows) by variable with their norms; any where the sample has none.
 
         Along a covariance only variables with categories have terms. `log_shares` (n_samples, n_columns)
-        are logarithms of the frequencies of the samples' categories, by default those of the class.
+        are logarithms of the frequencies of the samples' categories, by default in the class.
         """
         if not self.transform.is_diagonal:
             return self._category_terms(x, bandwidth, log_shares)
@@ -314,10 +314,10 @@ class KernelRows:
         return np.concatenate([terms, self._category_terms(x, bandwidth, log_shares)], axis=1)
 
     def conditional_terms(self, x: Floats, bandwidth: float, shrinkage: float) -> Floats:
-        """Exponents (n_terms, n_samples, n_rows) that each variable adds to those of all others of a sample.
+        """Exponents (n_terms, n_samples, n_rows) that each variable adds to the exponents of all others.
 
-        Those of `terms`; along a covariance that of d_j given the others, (P d)_j^2 / 2 P_jj, where P is the
-        precision of the variables that the sample has.
+        As `terms`; along a covariance the exponent of d_j given the others, (P d)_j^2 / 2 P_jj, where P is
+        the precision of the variables that the sample has.
         """
         terms = self.terms(x, bandwidth, shrinkage).swapaxes(0, 1)
         if self.transform.is_diagonal:
