@@ -472,20 +472,22 @@ def shrunken_log_means(
     a : (1, n_rows) work space.
     log_mean : (m, n_queries) written: logarithms of weighted means; -inf where no row is left.
     """
-    n = product.shape[1]
-    total_weight = _weight_left(weights, group_of_c, -1)
+    e, total_weight = a[0], _weight_left(weights, group_of_c, -1)
     for q in range(product.shape[0]):
-        left = total_weight if group_of_x[q] < 0 else _weight_left(weights, group_of_c, group_of_x[q])
+        products, group = product[q], group_of_x[q]
+        left = total_weight if group < 0 else _weight_left(weights, group_of_c, group)
         for k in range(pull.shape[0]):
-            square = pull[k] * pull[k]
-            for i in range(n):
-                g = precision[k] * (square * half_c[i] - pull[k] * product[q, i])
-                a[0, i] = g if group_of_c[i] != group_of_x[q] else EXCLUDED
-            if left == 0.0:
-                log_mean[k, q] = -np.inf
+            if left == 0.0 or pull[k] == 0.0:  # all centers are the mean of the class
+                log_mean[k, q] = -np.inf if left == 0.0 else -precision[k] * half_x[q]
                 continue
-            low = _least(a[0])
-            total = _exponentiate_in_place(a[0], low, weights)
+            by_product, by_length = precision[k] * pull[k], precision[k] * pull[k] * pull[k]
+            for i in range(products.shape[0]):
+                e[i] = by_length * half_c[i] - by_product * products[i]
+            if group >= 0:
+                for i in range(products.shape[0]):
+                    e[i] = e[i] if group_of_c[i] != group else EXCLUDED
+            low = _least(e)
+            total = _exponentiate_in_place(e, low, weights)
             log_mean[k, q] = math.log(total / left) - low - precision[k] * half_x[q]
 
 

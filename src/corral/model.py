@@ -1,7 +1,7 @@
 r"""What the fitted models of the pool and of the Rodeo share: classes, priors, rows and the posterior.
 
 The classes' densities, weighed by the priors, give the posterior; a pool gives a share
-:math:`\varepsilon` (the lapse) of it to the prior instead,
+:math:`\varepsilon` (prior mixing) of it to the prior instead,
 
 .. math::
 
@@ -34,20 +34,20 @@ MAX_EXAMPLES = 50
 
 
 class Examples(NamedTuple):
-    """Training rows to look at, which must not speak for themselves."""
+    """Training rows to explain, each of them without itself in the densities."""
 
     X: Floats  # (n_examples, n_features)
     # codes, weights: (n_examples,)
     codes: Integers
     weights: Floats
     # own, left_out: (n_examples,) their positions among the rows of the class, and among all rows; -1 for
-    # rows that densities do not know
+    # rows that no density contains
     own: Integers
     left_out: Integers
 
     @classmethod
     def choose(cls, rows: LabelledRows, positions: Integers, own: Integers, left_out: Integers) -> Examples:
-        """Look at some of the rows."""
+        """The rows at some positions."""
         return cls(rows.X[positions], rows.codes[positions], rows.all_weights[positions], own, left_out)
 
     def take(self, positions: Integers) -> Examples:
@@ -68,7 +68,7 @@ class LocalModel(ABC):
     """What a fit has learnt of the classes, with the training rows."""
 
     prior: Floats  # (n_classes,) probability of each class before a sample is seen
-    n_duplicates: int  # how many training rows are copies of others
+    n_duplicates: int  # how many training rows are duplicates of others
     training: TrainingRows  # the rows as they were given
     data: LabelledRows  # the rows that count, sorted by class, with their positions among those given
     min_effect: float  # least difference from the background that makes a variable a marker
@@ -88,7 +88,7 @@ class LocalModel(ABC):
             raise ValueError("y holds labels of no class")
         check_shape("X", self.training.X, (None, d))
         if not equal_or_none(self.training.n_categories, self.data.n_categories):
-            raise ValueError("levels are not those of the rows")
+            raise ValueError("the rows have other categories")
         if self.data.numbers.max(initial=-1) >= self.n_rows:
             raise ValueError("numbers holds a number that no row has")
         if self.learnt_contrast is not None:
@@ -150,7 +150,7 @@ class LocalModel(ABC):
 
     @cached_property
     def trust(self) -> Trust:
-        """Training rows, each left out, as a yardstick for samples; computed when it is first needed."""
+        """Training rows, each left out, as a reference for samples; computed when it is first needed."""
         return Trust(self)
 
     @property
@@ -188,9 +188,9 @@ class LocalModel(ABC):
             return None
         X, y, weights, *_ = self.training
         counted = np.ones(len(X), dtype=np.bool_) if weights is None else weights > 0.0
-        of_classes = [X[counted & (y == label)] for label in self.labels]
+        rows_by_class = [X[counted & (y == label)] for label in self.labels]
         return np.array(
-            [[np.fmin.reduce(x, initial=np.inf), np.fmax.reduce(x, initial=-np.inf)] for x in of_classes]
+            [[np.fmin.reduce(x, initial=np.inf), np.fmax.reduce(x, initial=-np.inf)] for x in rows_by_class]
         )
 
     def rows_by_number(self, numbers: Integers) -> Floats:
@@ -205,10 +205,10 @@ class LocalModel(ABC):
         return np.ones(self.data.members()[a].size, dtype=np.int64)
 
     def examples(self, a: int) -> Examples:
-        """Rows of a class to look at, drawn from all of them."""
-        of_class = self.data.members()[a]
-        own = example_rows(self.data.X[of_class], self.data.all_weights[of_class], MAX_EXAMPLES)
-        return Examples.choose(self.data, of_class[own], own, of_class[own])
+        """Rows of a class to explain, a subsample of all of them."""
+        rows_of_class = self.data.members()[a]
+        own = example_rows(self.data.X[rows_of_class], self.data.all_weights[rows_of_class], MAX_EXAMPLES)
+        return Examples.choose(self.data, rows_of_class[own], own, rows_of_class[own])
 
     def calibration_points(self) -> Integers:
         """Which of these rows are left out, one by one: all, or some that are spread over each class."""
@@ -227,12 +227,12 @@ class LocalModel(ABC):
         return np.asarray(~np.isnan(self.data.X).all(axis=0))
 
     def leave_out(self, points: Integers, computation: Computation) -> Estimates:
-        """Estimates (n_points, n_classes) of some rows, each without itself, its copies and its group."""
+        """Estimates (n_points, n_classes) of some rows, each without itself, its duplicates and its group."""
         return self.leave_out_of(points, self.compared_rows.X[points], computation)
 
     @abstractmethod
     def leave_out_of(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
-        """Estimates (n_points, n_classes) of X by all rows but some, their copies and groups.
+        """Estimates (n_points, n_classes) of X without some rows, their duplicates and their groups.
 
         `X` are the rows at `points`, of which values may be missing.
         """

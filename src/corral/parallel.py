@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Literal, Self, TypeVar
+from functools import cache, partial
+from typing import Any, Literal, Self, TypeVar
 
 from joblib import effective_n_jobs
+from threadpoolctl import ThreadpoolController
 
 Work = Literal["simultaneous", "sequential", "fixed", "many"]
 Result = TypeVar("Result")
@@ -25,7 +26,7 @@ _COST = {"simultaneous": 1.0, "sequential": 5.0, "fixed": 0.1, "many": 5.0}
 _MOST_CHUNKS = 64
 
 # Smaller chunks would take longer to hand out than to compute.
-_LEAST_CHUNK = 512
+_LEAST_CHUNK = 1024
 
 # Whether this thread is one of those that `on_threads` has started, which start no others.
 _here = threading.local()
@@ -47,6 +48,17 @@ def on_threads(tasks: Iterable[Callable[[], Result]], n_jobs: int | None) -> Ite
         yield from executor.map(lambda task: task(), tasks)
     finally:
         executor.shutdown(cancel_futures=True)
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    """Thread pools of the loaded libraries; to find them takes as long as a tenth of a small fit."""
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> Any:
+    """Context in which matrix products use one thread, so that sums have the same bits on any machine."""
+    return _thread_pools().limit(limits=1, user_api="blas")
 
 
 def for_each_class(

@@ -7,13 +7,13 @@ from scipy.special import expit, logit, logsumexp
 
 from corral.array_types import Floats, Integers
 
-# Log odds of a class that is all that is left.
+# Log odds of a class if all others are ruled out.
 _LARGEST_ODDS = 1e100
 
 # Log odds that differ by less have the slope between them instead of a quotient, which would lose digits.
 _CLOSE = 1e-4
 
-# How far below the others a class is put of which nothing is known.
+# How far below the others the log density of a class without rows is put.
 _UNKNOWN = 1000.0
 
 
@@ -28,7 +28,7 @@ def log_posterior(joint: Floats, axis: int = 1) -> Floats:
 
 
 def finite_log_densities(log_density: Floats) -> Floats:
-    """Log densities with a low number in place of the -inf of classes of which no row is left."""
+    """Log densities with a low number in place of -inf, which classes without rows have."""
     unknown = np.isneginf(log_density)
     if not unknown.any():
         return log_density
@@ -47,7 +47,7 @@ def joint_log_probability(log_density: Floats, prior: Floats) -> Floats:
     """Logarithm of prior times density."""
     log_prior = log_of_prior(prior)
     joint: Floats = log_density + log_prior
-    # Only classes without rows may be left with a positive prior: then nothing is known but it.
+    # If no class with rows has a positive prior, the posterior is the prior.
     return np.where(np.isneginf(joint).all(axis=1, keepdims=True), log_prior, joint)
 
 
@@ -97,6 +97,6 @@ def odds_of_classes(joint: Floats) -> Floats:
     others = joint.copy()
     others[rows, best] = -np.inf
     log_odds = log_proba - np.log1p(-np.exp(np.minimum(log_proba, np.log(0.5))))
-    # Where a class is nearly certain, its probability does not tell how small those of the others are.
+    # Where a class is nearly certain, its probability does not tell how small the other probabilities are.
     log_odds[rows, best] = joint[rows, best] - logsumexp(others, axis=1)
     return np.clip(log_odds, -_LARGEST_ODDS, _LARGEST_ODDS)

@@ -14,7 +14,7 @@ from corral.data.dataset import LabelledRows, TrainingRows
 from corral.evidence.explainers import explainer_of
 from corral.model import Examples
 from corral.parallel import Computation
-from corral.pool.categories import LevelCounts, learn_category_kernels
+from corral.pool.categories import CategoryCounts, learn_category_kernels
 from corral.shapley import Coalitions
 from evidence import evidence_oracle
 from pool import pool_oracle
@@ -214,7 +214,7 @@ def test_frequencies_without_a_unit_against_loops():
     X, y, weights, groups = mixed_rows()
     data = LabelledRows.sort(TrainingRows(X, y, weights, np.array([0, 0, 3, 12]), groups))
     points = np.arange(0, len(data.X), 3)
-    found = LevelCounts(data).log_shares_without(data.group_ids[points], data.X[points])
+    found = CategoryCounts(data).log_shares_without(data.group_ids[points], data.X[points])
     assert found.shape == (3, points.size, 2)
     for q, i in enumerate(points):
         for k, (j, n_levels) in enumerate([(2, 3), (3, 12)]):
@@ -257,7 +257,7 @@ def without_unit(model, a, i, sets):
         mixture, scaled, x = member.classes[a], member.scale.transform(data.X), member.scale.transform(some)
         of_class = left[data.codes == a]
         learnt = learn_category_kernels(
-            scaled[left], data.codes[left], data.weights[left], 3, data.category_counts, pulled=True
+            scaled[left], data.codes[left], data.weights[left], 3, data.category_counts, shrunk=True
         )[a]
         categories = learnt._replace(precision=mixture.transform.categories.precision)
         mixture = replace(mixture, transform=replace(mixture.transform, categories=categories))

@@ -1,4 +1,4 @@
-"""Members of the pool, their losses, gaps and levels, and averaged rows, in plain loops."""
+"""Members of the pool, their losses, missing values, categories and centroids, in plain loops."""
 
 import math
 from collections.abc import Hashable
@@ -53,8 +53,11 @@ def normal_log_kernel(
     given = covariance[np.ix_(~missing, ~missing)]
     apart[missing] = covariance[np.ix_(missing, ~missing)] @ np.linalg.solve(given, apart[~missing])
     has = ~np.isnan(x)
-    center, of_kernel = (transform.mean + shrinkage * apart)[has], bandwidth**2 * covariance[np.ix_(has, has)]
-    return float(multivariate_normal.logpdf(x[has], center, of_kernel)) if has.any() else 0.0
+    center, kernel_covariance = (
+        (transform.mean + shrinkage * apart)[has],
+        bandwidth**2 * covariance[np.ix_(has, has)],
+    )
+    return float(multivariate_normal.logpdf(x[has], center, kernel_covariance)) if has.any() else 0.0
 
 
 def category_log_kernel(x: np.ndarray, row: np.ndarray, categories: Any, bandwidth: float) -> float:
@@ -161,11 +164,11 @@ def refined_loss(
     log_densities = [
         [
             kernel_log_density(
-                X[codes == y], x, h, weights=np.where(group_ids == unit, 0.0, weights)[codes == y]
+                X[codes == y], x, h, weights=np.where(group_ids == group, 0.0, weights)[codes == y]
             )
             for y in range(len(floats(priors)))
         ]
-        for x, unit in zip(X, group_ids, strict=True)
+        for x, group in zip(X, group_ids, strict=True)
     ]
     loss = pooled_log_loss(
         [log_densities], [log_power], codes, point_weights, priors, center=[0.0], deviation=1.0, count=count
@@ -174,12 +177,12 @@ def refined_loss(
     return loss + sum((t - mean) ** 2 for t in theta) / (2 * deviation**2 * count)
 
 
-def value_density(values: list[tuple[float, float]], x: float, n_levels: int) -> float:
+def value_density(values: list[tuple[float, float]], x: float, n_categories: int) -> float:
     """The density of one variable in a class, from pairs of a value and a weight; 1 if there are none."""
     values = [(value, w) for value, w in values if not math.isnan(value)]
     total = sum(w for _, w in values)
-    if n_levels:
-        return (sum(w for value, w in values if value == x) + 1 / n_levels) / (total + 1)
+    if n_categories:
+        return (sum(w for value, w in values if value == x) + 1 / n_categories) / (total + 1)
     if not values:
         return 1.0
     mean = sum(w * value for value, w in values) / total
@@ -190,38 +193,38 @@ def value_density(values: list[tuple[float, float]], x: float, n_levels: int) ->
     return sum(kernels) / total / (h * math.sqrt(2 * math.pi))
 
 
-def mixed_factor(value: float, x: float, h: float, n_levels: int) -> float:
+def mixed_factor(value: float, x: float, h: float, n_categories: int) -> float:
     """The kernel of one variable at x: normal, or exp(-1 / (2 h^2)) for another level, over its sum."""
-    if n_levels:
+    if n_categories:
         other = math.exp(-0.5 / h**2)
-        return (1.0 if value == x else other) / (1 + (n_levels - 1) * other)
+        return (1.0 if value == x else other) / (1 + (n_categories - 1) * other)
     return math.exp(-0.5 * ((x - value) / h) ** 2) / (h * math.sqrt(2 * math.pi))
 
 
 def mixed_factors(
     X: ArrayLike, weights: ArrayLike, x: ArrayLike, h: ArrayLike, categories: list[int]
 ) -> list[list[float]]:
-    """The factors of each row's kernel: 1 for gaps of x, the density of the variable for gaps of the row."""
+    """The factors of each row's kernel: 1 where x has no value, a density where the row has none."""
     factors = []
     for row in X:
-        of_row = []
-        for j, n_levels in enumerate(categories):
+        row_factors = []
+        for j, n_categories in enumerate(categories):
             if math.isnan(x[j]):
-                of_row.append(1.0)
+                row_factors.append(1.0)
             elif math.isnan(row[j]):
                 column = [(float(other[j]), float(w)) for other, w in zip(X, weights, strict=True)]
-                of_row.append(value_density(column, x[j], n_levels))
+                row_factors.append(value_density(column, x[j], n_categories))
             else:
-                of_row.append(mixed_factor(row[j], x[j], h[j], n_levels))
-        factors.append(of_row)
+                row_factors.append(mixed_factor(row[j], x[j], h[j], n_categories))
+        factors.append(row_factors)
     return factors
 
 
 def mixed_log_density(
     X: ArrayLike, weights: ArrayLike, x: ArrayLike, h: ArrayLike, categories: list[int]
 ) -> float:
-    """The log density of a class at x, where values are missing or levels."""
-    products = [math.prod(of_row) for of_row in mixed_factors(X, weights, x, h, categories)]
+    """The log density of a class at x, with missing values or categories."""
+    products = [math.prod(row_factors) for row_factors in mixed_factors(X, weights, x, h, categories)]
     total = sum(weights)
     return math.log(sum(w * product for w, product in zip(weights, products, strict=True)) / total)
 
@@ -229,7 +232,7 @@ def mixed_log_density(
 def mixed_rodeo(
     X: ArrayLike, x: ArrayLike, categories: list[int], grid: list[float], update: str
 ) -> tuple[list[float], float]:
-    """Algorithm 1 where values are missing or levels; Z_ji by a symmetric difference of the kernels."""
+    """Algorithm 1 with missing values or categories; Z_ji by a symmetric difference of the kernels."""
     n, d = len(X), len(categories)
     ones = [1.0] * n
     steps = [0] * d
@@ -240,7 +243,7 @@ def mixed_rodeo(
         h = [grid[k] for k in steps]
         above, below = ([*h[:j], h[j] * (1 + e), *h[j + 1 :]] for e in (1e-6, -1e-6))
         high, low = (
-            [math.prod(of_row) for of_row in mixed_factors(X, ones, x, near, categories)]
+            [math.prod(row_factors) for row_factors in mixed_factors(X, ones, x, near, categories)]
             for near in (above, below)
         )
         return [(a - b) / (2e-6 * h[j]) for a, b in zip(high, low, strict=True)]
@@ -267,22 +270,22 @@ def level_share(
     codes: ArrayLike,
     group_ids: ArrayLike,
     weights: ArrayLike,
-    n_levels: int,
-    level: float,
+    n_categories: int,
+    category: float,
     y: int,
-    unit: Hashable,
+    group: Hashable,
 ) -> float:
-    """Frequency of a level in class y without a unit, drawn towards that of all classes by two rows."""
-    of_level = of_class = of_both = of_all = 0.0
+    """Frequency of a category in class y without a group, shrunk towards all classes as if by two rows."""
+    category_weight = class_weight = joint_weight = total_weight = 0.0
     for value, c, u, w in zip(floats(column), codes, group_ids, floats(weights), strict=True):
-        if u == unit or math.isnan(value):
+        if u == group or math.isnan(value):
             continue
-        of_all += w
-        of_level += w if value == level else 0.0
-        of_class += w if c == y else 0.0
-        of_both += w if c == y and value == level else 0.0
-    pooled = (of_level + 1.0 / n_levels) / (of_all + 1.0)
-    return (of_both + 2.0 * pooled) / (of_class + 2.0)
+        total_weight += w
+        category_weight += w if value == category else 0.0
+        class_weight += w if c == y else 0.0
+        joint_weight += w if c == y and value == category else 0.0
+    pooled = (category_weight + 1.0 / n_categories) / (total_weight + 1.0)
+    return (joint_weight + 2.0 * pooled) / (class_weight + 2.0)
 
 
 def cells_of(X: np.ndarray, weights: np.ndarray, first: np.ndarray, n_rounds: int) -> np.ndarray:
@@ -322,9 +325,9 @@ def averaged_log_density(
     mean: np.ndarray,
     pull: float,
 ) -> float:
-    """Log density at x of normal kernels on averages of rows, pulled towards a mean.
+    """Log density at x of normal kernels on averages of rows, shrunk towards a mean.
 
-    Kernels have the covariance H and what rows, pulled as well, vary around their averages.
+    Kernels have the covariance H plus the covariance of the shrunk rows around their averages.
     """
     means, totals, scatter = averages(X, weights, cells)
     covariance = H + pull**2 * scatter / totals.sum()

@@ -1,4 +1,4 @@
-"""Classes of more than `max_rows` rows: centroids against plain loops, and pools near those of all rows."""
+"""Classes of more than `max_rows` rows: centroids against plain loops, and pools near pools of all rows."""
 
 from dataclasses import replace
 
@@ -83,26 +83,26 @@ def test_centroids_of_parts_are_those_of_all_rows_and_keep_their_moments(weighte
     w = weights if weighted else np.ones(300)
     numbers = np.random.RandomState(1).permutation(300)
     cells = Cells.learn(scales, X, weights if weighted else None, 20, IMPORTANCE, seed=0)
-    whole = cells.average(X, weights if weighted else None, numbers)
+    all_averages = cells.average(X, weights if weighted else None, numbers)
     parts = [
         cells.average(X[part], weights[part] if weighted else None, numbers[part])
         for part in np.split(np.arange(300), [4, 100])  # the first has fewer rows than there are cells
     ]
     merged = Centroids.merge(parts)
     for name in ("numbers", "X", "counts"):
-        assert_array_equal(getattr(merged, name), getattr(whole, name))
+        assert_array_equal(getattr(merged, name), getattr(all_averages, name))
     assert merged.counts.sum() == 300
     for kind, scale in scales.items():
-        assert_allclose(merged.means[kind], whole.means[kind], rtol=1e-11, atol=1e-12)
-        assert_allclose(merged.scatter[kind], whole.scatter[kind], rtol=1e-10, atol=1e-12)
+        assert_allclose(merged.means[kind], all_averages.means[kind], rtol=1e-11, atol=1e-12)
+        assert_allclose(merged.scatter[kind], all_averages.scatter[kind], rtol=1e-10, atol=1e-12)
         expected = moments(scale.transform(X), w, 0.0)
-        for centroids in (whole, merged):
+        for centroids in (all_averages, merged):
             result = moments(centroids.means[kind], centroids.weights, centroids.scatter[kind])
             for one, other in zip(result, expected, strict=True):
                 assert_allclose(one, other, rtol=1e-10, atol=1e-12)
 
 
-def test_a_cell_has_the_row_that_is_nearest_to_its_centre():
+def test_a_cell_has_the_row_that_is_nearest_to_its_center():
     X, _, scales = make_rows(100)
     cells = Cells.learn(scales, X, None, 7, IMPORTANCE, seed=0)
     far = replace(cells, centers=np.vstack([cells.centers, [[1e3, 1e3]]]))  # and one without rows
@@ -157,7 +157,7 @@ CASES, SUBSAMPLED = tuple(TABLES), ("mixed", "groups")
 
 
 def make_rings(case, seed, sizes=None):
-    """Two rings and a small class between them; perhaps with gaps and text, or with groups of three rows."""
+    """Two rings and a small class between them, with missing values and text, or with groups, if asked."""
     random, sizes = np.random.RandomState(seed), sizes or TABLES[case][0]
     radius = np.concatenate([random.normal(r, 0.35, n) for r, n in zip((1.0, 3.0, 2.0), sizes, strict=True)])
     angle = random.uniform(0.0, 2.0 * np.pi, radius.size)
@@ -184,16 +184,16 @@ def fitted():
 
 
 @pytest.fixture(scope="module")
-def of_all():
+def pool_of_all_rows():
     return {case: fit(case, max_rows=None) for case in CASES}
 
 
 def assert_rows_of(rows, X, y, groups):
-    """Check that rows are those of a table, by their numbers."""
-    at = rows.numbers
-    assert_array_equal(rows.labels[rows.codes], y[at])
-    assert_array_equal(rows.X[:, :3], X.to_numpy()[at, :3].astype(float))
-    group_ids = at if groups is None else groups[at]
+    """Check rows against the rows of a table with their numbers."""
+    positions = rows.numbers
+    assert_array_equal(rows.labels[rows.codes], y[positions])
+    assert_array_equal(rows.X[:, :3], X.to_numpy()[positions, :3].astype(float))
+    group_ids = positions if groups is None else groups[positions]
     assert_array_equal(rows.group_ids[:, np.newaxis] == rows.group_ids, group_ids[:, np.newaxis] == group_ids)
 
 
@@ -207,7 +207,7 @@ def test_a_class_has_as_many_kernels_as_it_may_and_all_rows_are_known(fitted, ca
     assert model.n_rows == sum(sizes)
     assert_rows_of(model.data, *table)
     for member in model.pool.members:
-        assert [len(of_class.rows) for of_class in member.classes] == [max_rows, max_rows, 40]
+        assert [len(density.rows) for density in member.classes] == [max_rows, max_rows, 40]
     if case in SUBSAMPLED:  # a row weighs as much as the rows that it stands for
         weights = model.data.weights * sizes[0] / max_rows
         assert_allclose(np.bincount(model.data.codes, weights), sizes)
@@ -219,19 +219,22 @@ def test_a_class_has_as_many_kernels_as_it_may_and_all_rows_are_known(fitted, ca
 @pytest.mark.parametrize(
     ("case", "loss", "accuracy"), [("numbers", 0.01, 0.01), ("mixed", 0.08, 0.03), ("groups", 0.08, 0.03)]
 )
-def test_predictions_are_near_those_of_all_rows(fitted, of_all, case, loss, accuracy):
+def test_predictions_are_near_those_of_all_rows(fitted, pool_of_all_rows, case, loss, accuracy):
     X, y, _ = make_rings(case, 1, (900, 600, 80))
-    assert log_loss(y, fitted[case].predict_proba(X)) < log_loss(y, of_all[case].predict_proba(X)) + loss
-    assert fitted[case].score(X, y) > of_all[case].score(X, y) - accuracy
+    assert (
+        log_loss(y, fitted[case].predict_proba(X))
+        < log_loss(y, pool_of_all_rows[case].predict_proba(X)) + loss
+    )
+    assert fitted[case].score(X, y) > pool_of_all_rows[case].score(X, y) - accuracy
 
 
 def clusters(random):
     """Twenty clusters in each class, for which five kernels are too few: a search of all rows is better."""
-    centres = 3.0 * random.normal(size=(40, 3))
+    centers = 3.0 * random.normal(size=(40, 3))
 
     def draw(n):
         cluster = random.randint(40, size=n)
-        return centres[cluster] + 0.35 * random.normal(size=(n, 3)), cluster % 2
+        return centers[cluster] + 0.35 * random.normal(size=(n, 3)), cluster % 2
 
     return draw, 2000, 5
 
@@ -275,10 +278,10 @@ def test_noise_is_not_predictable_by_transforms_that_know_the_rows():
 @pytest.mark.parametrize("case", ["numbers", "mixed"])
 def test_classes_that_are_not_compressed_have_the_same_bits(case):
     X = make_rings(case, 1)[0][:50]
-    few, of_all = (fit(case, (90, 60, 20), max_rows=max_rows) for max_rows in (90, None))
+    few, pool_of_all_rows = (fit(case, (90, 60, 20), max_rows=max_rows) for max_rows in (90, None))
     assert few.model_.compression is None
     for method in ("predict_log_proba", "typicality"):
-        assert_array_equal(getattr(few, method)(X), getattr(of_all, method)(X))
+        assert_array_equal(getattr(few, method)(X), getattr(pool_of_all_rows, method)(X))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -329,16 +332,16 @@ def test_typicality_and_sets_keep_their_level(fitted, case):
     covered = classifier.predict_set(X, coverage=0.9)[np.arange(len(y)), code]
     n_calibrating = 116 if case == "numbers" else TABLES[case][1]
     for a in range(2):
-        for level in (0.05, 0.2, 0.5):
-            error = np.sqrt(level * (1.0 - level) / n_calibrating)
-            assert abs((typicality[code == a] <= level).mean() - level) < 4.0 * error
+        for alpha in (0.05, 0.2, 0.5):
+            error = np.sqrt(alpha * (1.0 - alpha) / n_calibrating)
+            assert abs((typicality[code == a] <= alpha).mean() - alpha) < 4.0 * error
         assert 0.8 < covered[code == a].mean() < 0.98
-    assert classifier.is_novel(X).mean() < 0.05  # 0.012 over six tables; so few rows tell 0.01 no better
+    assert classifier.is_novel(X).mean() < 0.05  # 0.012 over six tables; so few rows give no better level
     if case == "numbers":
         assert classifier.is_novel(X[:1].assign(a=0.0, b=9.0, c=0.0)).all()
         # Approximate where a variable is always missing: the third tells nothing, and varies most.
-        of_few = classifier.typicality(X[:200].assign(c=np.nan))[np.arange(200), code[:200]]
-        assert 0.05 < (of_few <= 0.2).mean() < 0.25
+        few_typicality = classifier.typicality(X[:200].assign(c=np.nan))[np.arange(200), code[:200]]
+        assert 0.05 < (few_typicality <= 0.2).mean() < 0.25
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -349,7 +352,9 @@ def test_explanations_add_up_and_name_rows_of_the_table(fitted, case):
     assert (explanation.rows >= 0).all()
     assert (y[explanation.rows] == explanation.label[:, np.newaxis]).all()
     predicted = classifier.predict_log_proba(new)
-    label, rival = (np.searchsorted(classifier.classes_, of) for of in (explanation.label, explanation.rival))
+    label, rival = (
+        np.searchsorted(classifier.classes_, codes) for codes in (explanation.label, explanation.rival)
+    )
     odds = predicted[np.arange(4), label] - predicted[np.arange(4), rival]
     assert_allclose(explanation.log_odds, odds, atol=1e-8)
     assert (explanation.stands_for > 1).any() == (case == "numbers")
@@ -360,9 +365,11 @@ def test_explanations_add_up_and_name_rows_of_the_table(fitted, case):
     assert classifier.describe().to_frame()["evidence"].notna().all()
 
 
-def test_halves_are_of_all_rows(fitted, of_all):
-    found, expected = (of["numbers"].selection_frequency(4, random_state=0) for of in (fitted, of_all))
-    assert_array_equal(found, expected)
+def test_halves_are_of_all_rows(fitted, pool_of_all_rows):
+    actual, expected = (
+        pools["numbers"].selection_frequency(4, random_state=0) for pools in (fitted, pool_of_all_rows)
+    )
+    assert_array_equal(actual, expected)
     assert ((expected > 0.0) & (expected < 1.0)).any()
 
 
@@ -420,12 +427,12 @@ def test_values_that_no_row_of_the_subsample_has_count(tmp_path):
     save_model(classifier, tmp_path / "model.corral")
     new = make_rings("mixed", 3)[0][:5].assign(seldom=np.nan, never=np.nan, no_level=no_level[:5])
     for each in (classifier, load_model(tmp_path / "model.corral")):
-        found = each.predict_proba(new.assign(seldom=1.2))  # without a warning
-        assert (found[:, 1] != each.predict_proba(new)[:, 1]).all()
-        assert found[:, 1].mean() > each.predict_proba(new)[:, 1].mean() + 0.01
+        actual = each.predict_proba(new.assign(seldom=1.2))  # without a warning
+        assert (actual[:, 1] != each.predict_proba(new)[:, 1]).all()
+        assert actual[:, 1].mean() > each.predict_proba(new)[:, 1].mean() + 0.01
         with pytest.warns(UserWarning, match="count as missing: 5 of 'never'"):
-            found = each.predict_proba(new.assign(never=1.0))
-        assert_array_equal(found, each.predict_proba(new))
+            actual = each.predict_proba(new.assign(never=1.0))
+        assert_array_equal(actual, each.predict_proba(new))
 
 
 def test_wide_tables_have_as_many_variables_as_they_were_tried_with():
@@ -460,21 +467,21 @@ def test_a_file_holds_few_rows_and_the_same_model(fitted, case, tmp_path):
     assert len(loaded.model_.training.X) == kept < loaded.model_.n_rows == len(y)
     for method in ("predict_log_proba", "typicality", "predict_set"):
         assert_array_equal(getattr(loaded, method)(new), getattr(classifier, method)(new))
-    found, expected = (of.explain(new[:3]) for of in (loaded, classifier))
+    actual, expected = (model.explain(new[:3]) for model in (loaded, classifier))
     for name in ("rows", "evidence", "group_share"):
-        assert_array_equal(getattr(found, name), getattr(expected, name))
+        assert_array_equal(getattr(actual, name), getattr(expected, name))
     assert_array_equal(loaded.class_count_, TABLES[case][0])
     write_report(loaded, new[:3], path=tmp_path / "report.html")
-    said = f"needs all {len(y)} training rows, and the model has kept only {kept} of them"
-    with pytest.raises(ValueError, match=said):
+    message = f"needs all {len(y)} training rows, and the model has kept only {kept} of them"
+    with pytest.raises(ValueError, match=message):
         loaded.selection_frequency()
-    said = f"partial_fit needs the {len(y)} rows of the fit, of which the model has"
-    with pytest.raises(ValueError, match=said):
+    message = f"partial_fit needs the {len(y)} rows of the fit, of which the model has"
+    with pytest.raises(ValueError, match=message):
         loaded.partial_fit(X, y, groups=groups)
 
 
 @pytest.mark.parametrize(
-    ("name", "forge", "said"),
+    ("name", "forge", "message"),
     [
         ("pool/members/0/classes/0/rows", lambda a: a[1:], "rows has the shape"),
         ("pool/members/0/classes/0/rows", lambda a: a * np.nan, "rows holds a number"),
@@ -483,13 +490,13 @@ def test_a_file_holds_few_rows_and_the_same_model(fitted, case, tmp_path):
         ("compression/held_out/numbers", lambda a: a + 5000, "numbers holds a number that no row has"),
     ],
 )
-def test_forged_centroids(fitted, name, forge, said, tmp_path):
+def test_forged_centroids(fitted, name, forge, message, tmp_path):
     path = tmp_path / "model.corral"
     save_model(fitted["numbers"], path)
     header, arrays = take_apart(path)
     forge_value(header, arrays, f"state/model_/{name}", forge)
     put_together(path, header, arrays)
-    with pytest.raises(ValueError, match=f"is damaged: {said}"):
+    with pytest.raises(ValueError, match=f"is damaged: {message}"):
         load_model(path)
 
 

@@ -69,9 +69,9 @@ def test_densities_against_loops(table, covariance, bandwidth, shrinkage):
     )
     expected = [pool_oracle.mixture_log_density(density, row) for row in x]
     assert_allclose(density.log_density(x), expected, rtol=1e-10, atol=1e-10)
-    # Rows are left out by units.
+    # Rows are left out by groups.
     group_ids, group_of_x = np.arange(25) // 3, np.arange(12) - 1
-    left = [np.where(group_ids == unit, 0.0, density.weights) for unit in group_of_x]
+    left = [np.where(group_ids == group, 0.0, density.weights) for group in group_of_x]
     expected = [pool_oracle.mixture_log_density(density, *each) for each in zip(x, left, strict=True)]
     assert_allclose(density.log_density_without(x, group_ids, group_of_x), expected, rtol=1e-10, atol=1e-10)
 
@@ -86,19 +86,19 @@ def test_variables_one_by_one_and_in_sets(table, covariance, shrinkage):
     x = make_rows(table, 5, 2)
     conditional, shares = density.conditionals(x)
     assert_allclose(shares.sum(axis=1), 1.0)
-    for row, of_row in zip(x, conditional, strict=True):
+    for row, row_values in zip(x, conditional, strict=True):
         for j in range(5):
             without = np.where(np.arange(5) == j, np.nan, row)
             expected = pool_oracle.mixture_log_density(density, row) - pool_oracle.mixture_log_density(
                 density, without
             )
-            assert_allclose(of_row[j], expected, rtol=1e-8, atol=1e-8)
+            assert_allclose(row_values[j], expected, rtol=1e-8, atol=1e-8)
     coalitions = Coalitions.all(np.arange(5), 5)
     group_ids, group_of_x = np.arange(25), np.array([NO_GROUP, 3, 4, NO_GROUP, 24])
-    found = density.marginals(coalitions, group_ids)(x, group_of_x, None)
-    for row, unit, of_row in zip(x, group_of_x, found, strict=True):
-        weights = density.weights if shrinkage == 0.0 else np.where(group_ids == unit, 0.0, density.weights)
-        for members, value in zip(coalitions.members[::5], of_row[::5], strict=True):
+    actual = density.marginals(coalitions, group_ids)(x, group_of_x, None)
+    for row, group, row_values in zip(x, group_of_x, actual, strict=True):
+        weights = density.weights if shrinkage == 0.0 else np.where(group_ids == group, 0.0, density.weights)
+        for members, value in zip(coalitions.members[::5], row_values[::5], strict=True):
             expected = pool_oracle.mixture_log_density(density, np.where(members, row, np.nan), weights)
             assert_allclose(value, expected, rtol=1e-8, atol=1e-9)
 
@@ -159,10 +159,10 @@ def test_nothing_is_known_of_a_class_that_leaves_as_a_whole():
     data = labelled(X, y)
     transforms = learn_transforms("own", data.X, data.codes, None, 3, np.arange(5), np.zeros(5, dtype=int))
     kernels, member = Kernels(np.ones(1), np.zeros(1)), KernelMember("", "", "standard")
-    found = member.left_out(transforms, data, data.X, np.arange(30), kernels)[0]
-    assert np.isneginf(found[4, 2])
-    assert np.isfinite(np.delete(found, 4, axis=0)).all()
-    assert np.exp(log_posterior(finite_log_densities(found)))[4, 2] < 1e-100  # the class gets no probability
+    actual = member.left_out(transforms, data, data.X, np.arange(30), kernels)[0]
+    assert np.isneginf(actual[4, 2])
+    assert np.isfinite(np.delete(actual, 4, axis=0)).all()
+    assert np.exp(log_posterior(finite_log_densities(actual)))[4, 2] < 1e-100  # the class gets no probability
     assert FoldPlan.without_folds(data, np.arange(30), np.full(3, 1 / 3)).weights[4] == 0.0
 
 
@@ -223,10 +223,10 @@ def test_refined_bandwidths_are_judged_by_the_densities_that_they_give(table):
     order = np.argsort(data.codes, kind="stable")
     theta = np.array([0.3, -0.2, 0.5, 0.1, 0.4])
     _, log_mean, _ = state.weigh(theta)
-    numeric, of_categories = state.split(theta)
+    numeric, category_theta = state.split(theta)
     for y, transform in enumerate(state.transforms):
         part = slice(state.starts[y], state.starts[y + 1])
-        refined = transform.with_bandwidths(np.exp(-numeric), np.exp(2.0 * of_categories))
+        refined = transform.with_bandwidths(np.exp(-numeric), np.exp(2.0 * category_theta))
         density = Mixture(state.rows[part], data.weights[order][part], refined, 1.0, 1.0)
         expected = density.log_density_without(
             state.points, data.group_ids[order][part], data.group_ids[order]

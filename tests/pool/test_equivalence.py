@@ -25,11 +25,11 @@ WEIGHTS = np.random.default_rng(0).uniform(0.2, 3.0, len(Y))
 GROUPS = np.random.default_rng(1).integers(20, size=len(Y))
 
 
-def assert_close(found, expected):
+def assert_close(actual, expected):
     """Compare arrays relative to their largest finite number; infinities and NaN must agree."""
     expected = np.asarray(expected)
     size = np.abs(expected[np.isfinite(expected)]).max(initial=0.0)
-    np.testing.assert_allclose(found, expected, rtol=0.0, atol=TOLERANCE * (size or 1.0))
+    np.testing.assert_allclose(actual, expected, rtol=0.0, atol=TOLERANCE * (size or 1.0))
 
 
 @pytest.fixture
@@ -67,7 +67,9 @@ def numbers_of_classifier(model):
 )
 def test_pools(given, general_path):
     plain = CorralClassifier(random_state=0).fit(X, Y, **given)
-    assert all(of.kernel_rows.complete for member in plain.model_.pool.members for of in member.classes)
+    assert all(
+        density.kernel_rows.complete for member in plain.model_.pool.members for density in member.classes
+    )
     expected = numbers_of_classifier(plain)
     general_path()
     general = CorralClassifier(random_state=0).fit(X, Y, **given)
@@ -103,9 +105,9 @@ def test_rodeo_classifiers(parameters, weights, general_path):
         assert_close(values, expected[name])
     assert_close(general.bandwidths_, plain.bandwidths_)
     assert_close(general.local_bandwidths(NEW_ROWS), local_bandwidths)
-    found = density_path(general.model_.densities[0], NEW_ROWS[0], plain.update)
-    assert_array_equal(found.bandwidths, path.bandwidths)
-    assert_close(found.ratios, path.ratios)
+    actual = density_path(general.model_.densities[0], NEW_ROWS[0], plain.update)
+    assert_array_equal(actual.bandwidths, path.bandwidths)
+    assert_close(actual.ratios, path.ratios)
 
 
 def test_densities_of_one_sample(general_path):

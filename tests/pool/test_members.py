@@ -37,7 +37,7 @@ class StudentDensity(MemberDensity):
 
     def validate_for(self, n_categories: Integers):
         if n_categories.any() or n_categories.size != self.center.size:
-            raise ValueError("columns have other levels")
+            raise ValueError("columns have other categories")
 
     def log_density(self, scaled):
         return np.nan_to_num(t.logpdf(scaled, 4, self.center, self.width)).sum(axis=1)
@@ -53,16 +53,16 @@ class StudentMember(MemberKind[Sequence[tuple]]):
     """Medians and mean deviations of each class."""
 
     identifier = "toy_student"
-    title = "a toy of Student densities, standard units"
+    title = "a toy of Student densities, standard scale"
     scale = "standard"
 
     def learn(self, rows, prior, seed):
-        by_class = [rows.scaled["standard"][at] for at in rows.data.members()]
+        by_class = [rows.scaled["standard"][positions] for positions in rows.data.members()]
         centers = [np.median(x, axis=0) for x in by_class]
         return [(c, np.abs(x - c).mean(axis=0) + 0.1) for c, x in zip(centers, by_class, strict=True)]
 
     def build(self, learnt, data, scaled, bandwidth, shrinkage):
-        sizes = [at.size for at in data.members()]
+        sizes = [positions.size for positions in data.members()]
         return [StudentDensity(*each, np.ones(size)) for each, size in zip(learnt, sizes, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""Gaps, levels and groups: the core against plain loops and integrals, and what estimators make of tables."""
+"""Missing values, categories and groups: the core against plain loops and integrals, and estimators."""
 
 import math
 import warnings
@@ -31,22 +31,22 @@ from pool import pool_oracle
 from support.exploring import seeds
 from support.tables import assert_integrates
 
-LEVELS = [0, 3, 0, 2]
+N_CATEGORIES = [0, 3, 0, 2]
 
 
-def mixed_rows(seed, n=40, gaps=0.3, categories=LEVELS):
-    """Rows of measurements and levels with gaps, none of them empty."""
+def mixed_rows(seed, n=40, missing_share=0.3, categories=N_CATEGORIES):
+    """Rows of measurements and categories with missing values; each row has a value."""
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.integers(0, k, n) if k else rng.normal(size=n) for k in categories]).astype(
         float
     )
-    holes = rng.random(X.shape) < gaps
+    holes = rng.random(X.shape) < missing_share
     holes[holes.all(axis=1), 0] = False
     X[holes] = np.nan
     return X
 
 
-def general(X, weights=None, categories=LEVELS, group_ids=None):
+def general(X, weights=None, categories=N_CATEGORIES, group_ids=None):
     return ClassRows.arrange(X, weights, np.array(categories), group_ids)
 
 
@@ -58,9 +58,9 @@ def test_densities_are_those_of_plain_loops(seed):
     X, x = mixed_rows(seed), mixed_rows(seed + 100, n=6)
     weights = np.random.default_rng(seed).uniform(0.2, 1.0, len(X)) if seed % 2 else np.ones(len(X))
     h = np.array([0.3, 0.6, 0.5, 0.4])
-    found = kernel_density(general(X, weights), x, h)
-    expected = [pool_oracle.mixed_log_density(X, weights / weights.max(), q, h, LEVELS) for q in x]
-    assert_allclose(found, expected, rtol=1e-12)
+    actual = kernel_density(general(X, weights), x, h)
+    expected = [pool_oracle.mixed_log_density(X, weights / weights.max(), q, h, N_CATEGORIES) for q in x]
+    assert_allclose(actual, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("update", ["simultaneous", "sequential"])
@@ -71,20 +71,20 @@ def test_the_rodeo_is_that_of_plain_loops(seed, update):
     grid = RodeoSettings(beta=0.8).grid(len(X))
     log_density, steps = rodeo(general(X), grid, x, update)
     assert steps.max() > 2
-    for q, found, k in zip(x, log_density, steps, strict=True):
-        h, expected = pool_oracle.mixed_rodeo(X, q, LEVELS, grid.tolist(), update)
+    for q, actual, k in zip(x, log_density, steps, strict=True):
+        h, expected = pool_oracle.mixed_rodeo(X, q, N_CATEGORIES, grid.tolist(), update)
         assert_allclose(grid[k][~np.isnan(q)], np.array(h)[~np.isnan(q)])
-        assert_allclose(found, expected, rtol=1e-10)
+        assert_allclose(actual, expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("update", ["simultaneous", "sequential"])
-def test_a_unit_that_is_left_out_might_not_be_there(update):
+def test_a_group_that_is_left_out_might_not_be_there(update):
     X = mixed_rows(3, n=40)
     group_ids = np.arange(40) // 3
     grid = RodeoSettings().grid(37)
     own = np.array([0, 7, 20])
-    found, steps = rodeo(general(X, group_ids=group_ids), grid, X[own], update, own)
-    for i, log_density, k in zip(own, found, steps, strict=True):
+    actual, steps = rodeo(general(X, group_ids=group_ids), grid, X[own], update, own)
+    for i, log_density, k in zip(own, actual, steps, strict=True):
         rest = general(X[group_ids != group_ids[i]])
         expected, expected_steps = rodeo(rest, grid, X[i : i + 1], update)
         assert_allclose(log_density, expected[0], rtol=1e-10)
@@ -92,7 +92,7 @@ def test_a_unit_that_is_left_out_might_not_be_there(update):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_gap_in_a_sample_is_an_integral(seed):
+def test_a_missing_value_of_a_sample_is_integrated_out(seed):
     rows, h = general(mixed_rows(seed, n=25)), np.array([0.4, 0.5, 0.6, 0.5])
     assert_integrates(lambda x: kernel_density(rows, x, h), [0.1, 1, 0.2, 0], [0, 2], range(3))
 
@@ -102,7 +102,7 @@ def test_a_gap_in_a_sample_is_an_integral(seed):
 
 @pytest.fixture(scope="module")
 def table():
-    """Two classes of rows with text, a flag, an ordered column and gaps, and samples."""
+    """Two classes of rows with text, a flag, an ordered column and missing values, and samples."""
     rng = np.random.default_rng(0)
     n = 320
     y = np.repeat(["frog", "toad"], n // 2)
@@ -146,7 +146,7 @@ def test_classifiers_take_a_table_as_it_is(table, estimator, tmp_path):
     # A sample that has no value gets the priors.
     nothing = samples.iloc[:1].astype({"wet": object}).reindex([-1])
     assert_allclose(model.predict_proba(nothing), [model.class_prior_], rtol=1e-12)
-    # A gap carries no evidence, and evidence is finite.
+    # A missing value carries no evidence, and evidence is finite.
     few = samples.iloc[:12]
     evidence = model.explain(few).evidence
     assert np.isfinite(evidence).all()
@@ -167,26 +167,26 @@ def test_classifiers_take_a_table_as_it_is(table, estimator, tmp_path):
     assert_array_equal(model.predict_proba(samples.iloc[3:5]), P[3:5])
 
 
-def test_the_kinds_of_gaps_and_frames_are_alike(table, pool):
+def test_missing_values_of_all_kinds_and_frames_are_alike(table, pool):
     X, y, samples, _ = table
     expected = pool.predict_proba(samples)
     missing = [
         frame.assign(length=frame["length"].astype("Float64"), colour=frame["colour"].astype("string"))
         for frame in (X, samples)
     ]
-    found = CorralClassifier(random_state=0).fit(missing[0], y).predict_proba(missing[1])
-    assert_array_equal(found, expected)
+    actual = CorralClassifier(random_state=0).fit(missing[0], y).predict_proba(missing[1])
+    assert_array_equal(actual, expected)
     enum = pl.Enum(["brown", "green", "blue"])  # blue has no rows
     sizes = [frame["size"].cat.codes for frame in (X, samples)]
     enums = [
         pl.from_pandas(frame.assign(size=size)).with_columns(pl.col("colour").cast(enum))
         for frame, size in zip((X, samples), sizes, strict=True)
     ]
-    found = CorralClassifier(random_state=0).fit(enums[0], y).predict_proba(enums[1])
-    assert_allclose(found, expected, rtol=1e-9)
+    actual = CorralClassifier(random_state=0).fit(enums[0], y).predict_proba(enums[1])
+    assert_allclose(actual, expected, rtol=1e-9)
 
 
-def test_columns_can_be_said_to_hold_levels():
+def test_columns_can_be_declared_as_categories():
     rng = np.random.default_rng(1)
     X = np.column_stack([rng.normal(size=90), rng.integers(0, 3, 90)])
     y = (X[:, 1] == 1).astype(int)
@@ -203,7 +203,7 @@ def test_columns_can_be_said_to_hold_levels():
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ("all", "categorical_features must be 'from_dtype', None or columns, got 'all'."),
         (["c"], "categorical_features names 'c', which is not one of the columns."),
@@ -211,19 +211,19 @@ def test_columns_can_be_said_to_hold_levels():
         ([True], "categorical_features must be a mask of 2 columns, got \\[True\\]."),
     ],
 )
-def test_columns_that_are_not_there(given, said):
-    with pytest.raises(ValueError, match=said):
+def test_columns_that_are_not_there(given, message):
+    with pytest.raises(ValueError, match=message):
         RodeoClassifier(categorical_features=given).fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])
 
 
-def test_a_level_that_training_did_not_have_counts_as_missing(table, pool):
+def test_a_category_that_training_did_not_have_counts_as_missing(table, pool):
     samples = table[2]
     strange, missing = samples.copy(), samples.copy()
     strange.iloc[:3, 1] = "purple"
     missing.iloc[:3, 1] = None
     with pytest.warns(UnknownLevelsWarning, match=r"count as missing: 3 of 'colour' \(such as 'purple'\)\."):
-        found = pool.predict_proba(strange)
-    assert_array_equal(found, pool.predict_proba(missing))
+        actual = pool.predict_proba(strange)
+    assert_array_equal(actual, pool.predict_proba(missing))
 
 
 SHADES = pd.CategoricalDtype(["red", "blue", "amber"])
@@ -240,19 +240,19 @@ COLOURS = ["blue", "red", None, "red", "blue", "red", "amber", None, "red", "amb
         ([2, 1] * 3 + [0, 5, 1] * 2, [0, 1, 2, 5], {"categorical_features": ["colour"]}),
     ],
 )
-def test_parts_of_a_table_may_have_new_levels(colours, categories, parameters):
+def test_parts_of_a_table_may_have_new_categories(colours, categories, parameters):
     frame = pd.DataFrame({"length": np.random.default_rng(0).normal(size=12), "colour": colours})
     y = np.arange(12) % 2
-    whole = RodeoClassifier(**parameters).fit(frame, y)
+    at_once = RodeoClassifier(**parameters).fit(frame, y)
     parts = RodeoClassifier(**parameters).fit(frame[:6], y[:6]).partial_fit(frame[6:], y[6:])
-    assert parts.encoding_.categories == whole.encoding_.categories == [None, categories]
-    assert_array_equal(parts.model_.training.X, whole.model_.training.X)
-    assert_array_equal(parts.model_.training.n_categories, whole.model_.training.n_categories)
-    assert_array_equal(parts.predict_proba(frame), whole.predict_proba(frame))
-    assert str(parts.describe()) == str(whole.describe())
+    assert parts.encoding_.categories == at_once.encoding_.categories == [None, categories]
+    assert_array_equal(parts.model_.training.X, at_once.model_.training.X)
+    assert_array_equal(parts.model_.training.n_categories, at_once.model_.training.n_categories)
+    assert_array_equal(parts.predict_proba(frame), at_once.predict_proba(frame))
+    assert str(parts.describe()) == str(at_once.describe())
 
 
-def test_categories_that_lack_earlier_levels_are_put_in_order():
+def test_parts_that_lack_earlier_categories_keep_an_order():
     frame = pd.DataFrame({"x": np.arange(6.0), "c": pd.Categorical(list("babaca"), categories=list("bac"))})
     model = RodeoClassifier().fit(frame, [0, 1] * 3)
     others = pd.DataFrame({"x": [0.5, 1.5], "c": pd.Categorical(["d", "b"], categories=["d", "b"])})
@@ -260,7 +260,7 @@ def test_categories_that_lack_earlier_levels_are_put_in_order():
     assert_array_equal(model.model_.training.X[:, 1], [1, 0, 1, 0, 2, 0, 3, 1])
 
 
-def test_levels_whose_order_counts_take_no_new_ones():
+def test_ordered_categories_take_no_new_ones():
     sizes, more = (pd.CategoricalDtype(names, ordered=True) for names in (["s", "m"], ["s", "m", "l"]))
     frame = pd.DataFrame({"x": np.arange(4.0), "size": pd.Series(["s", "m"] * 2, dtype=sizes)})
     model = RodeoClassifier().fit(frame, [0, 0, 1, 1])
@@ -272,7 +272,7 @@ def test_levels_whose_order_counts_take_no_new_ones():
 
 
 @pytest.mark.parametrize(
-    ("length", "error", "said"),
+    ("length", "error", "message"),
     [
         (["long"] * 4, ValueError, "held numbers in fit, but has 'long' in row 0."),
         (pd.date_range("2020-01-01", periods=4), ValueError, "held numbers in fit, but has '2020-01-01"),
@@ -280,7 +280,7 @@ def test_levels_whose_order_counts_take_no_new_ones():
         ([1.0, math.inf, 2.0, 3.0], ValueError, "holds an infinite value in row 1."),
     ],
 )
-def test_a_column_that_cannot_be_read_is_named(length, error, said):
+def test_a_column_that_cannot_be_read_is_named(length, error, message):
     frame = pd.DataFrame({"length": [1.0, 2.0, 3.0, 4.0], "colour": ["a", "b", "a", "b"]})
     y = [0, 0, 1, 1]
     for use in (
@@ -290,7 +290,7 @@ def test_a_column_that_cannot_be_read_is_named(length, error, said):
         RodeoSelector(cutpoint=math.inf).fit(frame, y).transform,
     ):
         columns = ["length"] if use.__self__.n_features_in_ == 1 else list(frame)
-        with pytest.raises(error, match=f"Column 'length' {said}"):
+        with pytest.raises(error, match=f"Column 'length' {message}"):
             use(frame.assign(length=length)[columns])
 
 
@@ -301,13 +301,15 @@ def test_polars_columns_of_structures_are_named(values):
         RodeoClassifier().fit(frame, [0, 1])
 
 
-def test_a_few_texts_among_numbers_are_not_taken_for_levels():
+def test_a_few_texts_among_numbers_are_not_taken_for_categories():
     values = np.array([*range(3700, 3708), "37O0", None, *range(3708, 3710)], dtype=object)
     frame = pd.DataFrame({"b": np.arange(12.0), "mass": pd.Series(values, dtype=object)})
     y = np.arange(12) % 2
-    said = "Column 'mass' holds numbers, but '37O0' in row 8: mend it, or name the column in categorical_fea"
+    message = (
+        "Column 'mass' holds numbers, but '37O0' in row 8: mend it, or name the column in categorical_fea"
+    )
     for categorical in ("from_dtype", ["b"]):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             RodeoClassifier(categorical_features=categorical).fit(frame, y)
     with pytest.raises(ValueError, match="Column 'x1' holds numbers, but '37O0' in row 8: "):
         CorralClassifier().fit(frame.to_numpy(object), y)
@@ -319,33 +321,33 @@ def test_a_few_texts_among_numbers_are_not_taken_for_levels():
 
 
 @pytest.mark.parametrize("kind", [float, int, object])
-def test_masked_cells_are_gaps(kind):
+def test_masked_cells_are_missing(kind):
     rng = np.random.default_rng(0)
     X = np.ma.masked_array((10.0 * rng.normal(size=(30, 2))).astype(kind), mask=rng.random((30, 2)) < 0.2)
     y = np.arange(30) % 2
-    gaps = np.where(X.mask, np.nan, X.data.astype(float))
+    filled = np.where(X.mask, np.nan, X.data.astype(float))
     model = RodeoClassifier().fit(X, y)
-    assert_array_equal(model.model_.training.X, gaps)
-    assert_array_equal(model.predict_proba(X), model.predict_proba(gaps))
+    assert_array_equal(model.model_.training.X, filled)
+    assert_array_equal(model.predict_proba(X), model.predict_proba(filled))
     with pytest.raises(ValueError, match="Column 'x0' has gaps"):
         LSPClassifier().fit(X, y)
 
 
-TAKES_GAPS = [RodeoClassifier, CorralClassifier, RodeoDensity, RodeoSelector, MarkerSelector]
+TAKES_MISSING = [RodeoClassifier, CorralClassifier, RodeoDensity, RodeoSelector, MarkerSelector]
 
 
 @pytest.mark.parametrize("as_table", [pd.DataFrame, np.array, list])
-@pytest.mark.parametrize("estimator", [*TAKES_GAPS, LSPClassifier])
-def test_what_no_column_can_be_is_told_in_a_sentence(estimator, as_table):
+@pytest.mark.parametrize("estimator", [*TAKES_MISSING, LSPClassifier])
+def test_impossible_columns_are_refused_in_a_sentence(estimator, as_table):
     rows = [[float(i), float(i * i % 7)] for i in range(12)]
     y = np.arange(12) % 2
-    if estimator in TAKES_GAPS:
+    if estimator in TAKES_MISSING:
         with pytest.raises(ValueError, match=r"X holds no value: all cells of all rows are gaps \(NaN\)\."):
             estimator().fit(as_table([[np.nan, np.nan]] * 12), y)
     rows[3][1] = 10**400
     name, options = ("1", {"dtype": object}) if as_table is pd.DataFrame else ("x1", {})
-    said = f"Column '{name}' holds a number in row 3 that is too large for a float"
-    with pytest.raises(ValueError, match=said):
+    message = f"Column '{name}' holds a number in row 3 that is too large for a float"
+    with pytest.raises(ValueError, match=message):
         estimator().fit(as_table(rows, **options), y)
     frame = pd.DataFrame(np.arange(36.0).reshape(12, 3), columns=["a", "b", "a"])
     with pytest.raises(ValueError, match="X has several columns named 'a'"):
@@ -359,7 +361,7 @@ def test_rows_that_count_may_hold_nothing():
     assert_allclose(model.predict_proba(X), 0.5)
 
 
-def test_describe_names_levels_and_what_is_missing():
+def test_describe_names_categories_and_missing_values():
     rng = np.random.default_rng(0)
     y = np.repeat(["a", "b", "c"], 100)
     frame = pd.DataFrame(
@@ -382,22 +384,24 @@ def test_describe_names_levels_and_what_is_missing():
     assert shown.loc[("c", "x"), "missing"] == pytest.approx(missing[y == "c"].mean())
     assert shown.loc[("c", "x"), "background_missing"] == 0.0
     assert shown["often_missing"].sum() == shown.loc[("c", "x"), "often_missing"] == 1
-    whole = frame.assign(x=3.0 * np.searchsorted(["a", "b", "c"], y) + rng.normal(size=300))
-    assert "missing" not in MarkerSelector().fit(whole, y).describe().to_frame()
-    assert "x missing more often" in str(MarkerSelector().fit(whole.where(frame.notna()), y).describe())
+    complete_frame = frame.assign(x=3.0 * np.searchsorted(["a", "b", "c"], y) + rng.normal(size=300))
+    assert "missing" not in MarkerSelector().fit(complete_frame, y).describe().to_frame()
+    assert "x missing more often" in str(
+        MarkerSelector().fit(complete_frame.where(frame.notna()), y).describe()
+    )
 
 
-def test_chance_is_not_said_to_be_missing_more_often():
-    """At a level of 0.01 for all variables of a class: of 300 classes with random gaps about 3 at most."""
-    n_said = 0
+def test_chance_does_not_make_values_missing_more_often():
+    """At a level of 0.01 for all variables of a class: about 3 of 300 classes with random missing values."""
+    n_reported = 0
     for seed in range(100):
         rng = np.random.default_rng(seed)
         y = np.repeat(["a", "b", "c"], 40)
         X = rng.normal(size=(120, 8))
         X[:, 0] += 3.0 * np.repeat([0, 1, 2], 40)
         X[rng.random(X.shape) < 0.3] = np.nan
-        n_said += int(MarkerSelector().fit(X, y).describe().often_missing.any(axis=1).sum())
-    assert n_said <= 6
+        n_reported += int(MarkerSelector().fit(X, y).describe().often_missing.any(axis=1).sum())
+    assert n_reported <= 6
 
 
 def test_a_selector_keeps_columns_of_text(table):
@@ -416,31 +420,31 @@ def test_the_density_of_a_table_as_it_is(table):
     assert not np.isnan(drawn).any()
     shares = np.bincount(drawn[:, 1].astype(int)) / 500
     assert_allclose(shares[1], (X["colour"] == "green").sum() / X["colour"].notna().sum(), atol=0.15)
-    # In one dimension it integrates to 1, gaps or not.
+    # In one dimension it integrates to 1, with missing values or without.
     one = RodeoDensity().fit(X[["length"]])
     t = np.linspace(-10.0, 20.0, 2001)
     values = np.exp(one.score_samples(pd.DataFrame({"length": t})))
     assert 0.9 < np.trapezoid(values, t) < 1.25  # the bandwidths change with the sample
 
 
-@pytest.mark.parametrize("column", ["few heavy rows", "constant", "levels"])
-def test_what_a_row_lacks_is_drawn_from_the_density_of_the_variable(column):
+@pytest.mark.parametrize("column", ["few heavy rows", "constant", "categories"])
+def test_missing_values_of_rows_are_drawn_from_the_density_of_the_variable(column):
     rng = np.random.default_rng(0)
-    x = {"constant": np.full(40, 2.0), "levels": rng.integers(0, 2, 40)}.get(column, rng.normal(size=40))
+    x = {"constant": np.full(40, 2.0), "categories": rng.integers(0, 2, 40)}.get(column, rng.normal(size=40))
     weights = np.where(np.arange(40) < 3, 1.0, 0.01) if column == "few heavy rows" else np.ones(40)
-    n_levels, n = (3 if column == "levels" else 0), 20_000
-    rows = general(np.append(x, np.nan)[:, np.newaxis].astype(float), np.append(weights, 1.0), [n_levels])
-    random, gaps = np.random.RandomState(0), np.full((n, 1), np.nan)
-    drawn = draw_kernels(rows, gaps, np.full((n, 1), 0.5), random.standard_normal((n, 1)), random)[:, 0]
+    n_categories, n = (3 if column == "categories" else 0), 20_000
+    rows = general(np.append(x, np.nan)[:, np.newaxis].astype(float), np.append(weights, 1.0), [n_categories])
+    random, missing = np.random.RandomState(0), np.full((n, 1), np.nan)
+    drawn = draw_kernels(rows, missing, np.full((n, 1), 0.5), random.standard_normal((n, 1)), random)[:, 0]
     pairs = list(zip(x, weights, strict=True))
-    t = np.arange(3.0) if n_levels else np.linspace(-8.0, 10.0, 901)
-    density = np.array([pool_oracle.value_density(pairs, at, n_levels) for at in t])
-    expected = density.cumsum() if n_levels else density.cumsum() * (t[1] - t[0])
+    t = np.arange(3.0) if n_categories else np.linspace(-8.0, 10.0, 901)
+    density = np.array([pool_oracle.value_density(pairs, value, n_categories) for value in t])
+    expected = density.cumsum() if n_categories else density.cumsum() * (t[1] - t[0])
     assert_allclose((drawn[:, np.newaxis] <= t).mean(axis=0), expected, atol=0.015)
 
 
-@pytest.mark.parametrize("estimator", TAKES_GAPS)
-def test_tags_say_what_is_taken(estimator):
+@pytest.mark.parametrize("estimator", TAKES_MISSING)
+def test_tags_list_accepted_inputs(estimator):
     tags = estimator().__sklearn_tags__().input_tags
     assert tags.allow_nan
     assert tags.categorical
@@ -450,7 +454,7 @@ def test_tags_say_what_is_taken(estimator):
 
 
 def grouped(seed, n_groups=30, size=6, d=5):
-    """Rows that resemble others of their group far more than those of their class; labels random by group."""
+    """Rows that resemble their group far more than their class; labels are random by group."""
     rng = np.random.default_rng(seed)
     groups = np.repeat(np.arange(n_groups), size)
     X = rng.normal(size=(n_groups, d))[groups] + 0.05 * rng.normal(size=(groups.size, d))
@@ -480,20 +484,20 @@ def test_groups_are_left_out_by_the_rodeo():
 
 def test_groups_in_parts_and_files(tmp_path):
     X, y, groups = grouped(1, n_groups=12, size=4, d=2)
-    whole = RodeoClassifier().fit(X, y, groups=groups)
+    at_once = RodeoClassifier().fit(X, y, groups=groups)
     parts = RodeoClassifier().partial_fit(X[:24], y[:24], classes=[0, 1], groups=groups[:24])
     parts.partial_fit(X[24:], y[24:], groups=groups[24:])
-    assert_array_equal(parts.bandwidths_, whole.bandwidths_)
+    assert_array_equal(parts.bandwidths_, at_once.bandwidths_)
     with pytest.raises(ValueError, match=r"groups must be given for all parts of the rows, or for none\."):
         parts.partial_fit(X[:2] + 0.01, y[:2])
-    save_model(whole, tmp_path / "model.corral")
+    save_model(at_once, tmp_path / "model.corral")
     restored = load_model(tmp_path / "model.corral")
     assert_array_equal(restored.model_.training.groups, groups)
     assert_array_equal(restored.partial_fit(X[:2] + 0.01, y[:2], groups=[0, 0]).classes_, [0, 1])
 
 
 @pytest.mark.parametrize(
-    ("groups", "said"),
+    ("groups", "message"),
     [
         ([1, 2], r"groups must have the shape \(4,\), got \(2,\)\."),
         ([1, None, 2, 2], "but row 1 has none"),
@@ -503,8 +507,8 @@ def test_groups_in_parts_and_files(tmp_path):
     ],
 )
 @pytest.mark.parametrize("estimator", [RodeoClassifier, CorralClassifier])
-def test_bad_groups(estimator, groups, said):
-    with pytest.raises(ValueError, match=said):
+def test_bad_groups(estimator, groups, message):
+    with pytest.raises(ValueError, match=message):
         estimator().fit(np.arange(8.0).reshape(4, 2), [0, 0, 1, 1], groups=groups)
 
 
@@ -535,17 +539,17 @@ def test_groups_are_routed():
     X, y, groups = grouped(2)
     with sklearn.config_context(enable_metadata_routing=True):
         model = CorralClassifier(random_state=0).set_fit_request(groups=True)
-        found = cross_validate(
+        actual = cross_validate(
             model, X, y, params={"groups": groups}, cv=GroupKFold(3), return_estimator=True
         )
-    assert all(fitted.model_.training.groups is not None for fitted in found["estimator"])
+    assert all(fitted.model_.training.groups is not None for fitted in actual["estimator"])
 
 
 # ------------------------------------------------------------------------------------- hostile tables
 
 
 def hostile(seed):
-    """A table that somebody might have: empty rows, columns, classes; one level, very many; mixed types."""
+    """A table with empty rows, columns or classes, with one category or very many, or mixed types."""
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(4, 60)), int(rng.integers(1, 6))
     columns = {}
@@ -566,7 +570,7 @@ def hostile(seed):
         columns[f"c{j}"] = values
     frame = pd.DataFrame(columns)
     y = rng.integers(0, int(rng.integers(2, 4)), n)
-    if rng.random() < 0.3:  # gaps in one class only, or all of it
+    if rng.random() < 0.3:  # values are missing in one class only, or in all of it
         frame.loc[y == 0, "c0"] = None
     if rng.random() < 0.3:
         frame.iloc[:2] = None
@@ -588,11 +592,11 @@ def test_hostile_tables_get_a_fit_or_one_sentence(seed):
         try:
             model = clone(estimator).fit(frame, y)
         except ValueError as error:
-            said = str(error)
+            message = str(error)
         else:
-            said = None
-        if said is not None:
-            assert "\n" not in said
+            message = None
+        if message is not None:
+            assert "\n" not in message
             continue
         P = model.predict_proba(frame)
         assert np.isfinite(P).all()
@@ -601,14 +605,14 @@ def test_hostile_tables_get_a_fit_or_one_sentence(seed):
         assert "nan" not in str(model.describe()).replace("missing", "")
 
 
-def test_five_thousand_levels():
+def test_five_thousand_categories():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"id": [f"p{i}" for i in range(5000)], "x": rng.normal(size=5000)})
     y = (frame["x"] + rng.normal(size=5000) > 0).astype(int)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = CorralClassifier(random_state=0).fit(frame.iloc[::5], y[::5])
-    assert abs(model.cv_accuracy_ - 0.75) < 0.06  # about what x alone can do: an id says nothing
+    assert abs(model.cv_accuracy_ - 0.75) < 0.06  # about the accuracy of x alone: an id is noise
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from corral.data.weights import effective_number
 from corral.parallel import Computation
 from corral.pool.calibration import fit_log_weights
-from corral.pool.cross_fitting import Candidate
+from corral.pool.cross_fitting import TriedMember
 from corral.pool.fold_plan import FoldPlan
 from corral.pool.kernel_members import PlainKernels
 from corral.pool.members import MEMBER_KINDS, kind_of, scales_of
@@ -71,26 +71,26 @@ def test_weights_minimise_the_penalised_log_loss(n_members):
             center=center, deviation=0.7, count=effective_number(plan.weights),
         )  # fmt: skip
 
-    found, value = fit_log_weights(log_density, plan, center, 0.7)
-    assert value == pytest.approx(loss(found), abs=1e-8)
+    fitted, value = fit_log_weights(log_density, plan, center, 0.7)
+    assert value == pytest.approx(loss(fitted), abs=1e-8)
     best = minimize(loss, center, method="BFGS", options={"gtol": 1e-7})
-    assert loss(found) <= best.fun + 1e-9
-    assert_allclose(found, best.x, atol=1e-4)
+    assert loss(fitted) <= best.fun + 1e-9
+    assert_allclose(fitted, best.x, atol=1e-4)
     for start in (center - 4.0, center + 3.0):
         elsewhere, _ = fit_log_weights(log_density, plan, center, 0.7, start)
-        assert_allclose(elsewhere, found, atol=1e-4)
+        assert_allclose(elsewhere, fitted, atol=1e-4)
 
 
 def test_points_without_weight_or_of_classes_that_are_ruled_out_change_nothing():
     log_density, plan = random_pool()
     out, prior = plan.codes == 2, np.array([0.6, 0.4, 0.0])
     left = replace(plan, prior=prior).without(out)
-    found = fit_log_weights(log_density, left, np.zeros(3), 1.0)
+    fitted = fit_log_weights(log_density, left, np.zeros(3), 1.0)
     same = plan_of(plan.codes[~out], plan.data.weights[~out], prior[:2])
     vars(same)["count"] = plan.count  # the prior of the weights counts as one of all points
     expected = fit_log_weights(log_density[:, ~out, :2], same, np.zeros(3), 1.0)
-    assert_allclose(found[0], expected[0], atol=1e-10)
-    assert found[1] == pytest.approx(expected[1], rel=1e-12)
+    assert_allclose(fitted[0], expected[0], atol=1e-10)
+    assert fitted[1] == pytest.approx(expected[1], rel=1e-12)
 
 
 def test_members_that_are_clearly_worse_are_expected_to_have_small_shares():
@@ -111,7 +111,8 @@ def two_members(n, common, own, seed):
     tried[:, 0, :, 1] += np.broadcast_to(own, 2)[:, np.newaxis] * rng.normal(size=(2, n))
     plan = plan_of(codes, prior=(0.5, 0.5))
     return [
-        Candidate.calibrate(kind, of_kind, plan) for kind, of_kind in zip(MEMBER_KINDS, tried, strict=False)
+        TriedMember.calibrate(kind, kind_log_densities, plan)
+        for kind, kind_log_densities in zip(MEMBER_KINDS, tried, strict=False)
     ], plan
 
 
@@ -273,7 +274,7 @@ def test_normal_densities_with_the_shared_covariance_are_linear_discriminants():
     X, y = table(90, 3)
     pool = pooled(X, y, prior=np.full(3, 1.0 / 3.0), kinds=[kind_of("shared_normal")])
     (member,) = pool.members
-    assert [len(of_class.centers) for of_class in member.classes] == [1, 1, 1]
+    assert [len(density.centers) for density in member.classes] == [1, 1, 1]
     start, step = X[:5], np.array([0.3, -0.2, 0.1])
     scores = [log_score(pool, start + k * step) for k in range(3)]
     odds = [score[:, 1:] - score[:, :1] for score in scores]
@@ -318,15 +319,17 @@ def test_probabilities_hardly_depend_on_seed_and_not_on_names():
 def test_rows_left_out_are_ranked_by_one_division():
     X, y = table(50)
     data = labelled(X, y)
-    whole = ScaledRows.learn(data, scales_of(MEMBER_KINDS))
-    found = search(whole, np.full(3, 1 / 3), 0.02, np.random.RandomState(0), Computation(), MEMBER_KINDS[2:4])
-    assert found.plan.n_divisions == 12
-    assert_array_equal(found.points, np.arange(50))
-    assert found.plan.count == pytest.approx(50.0)
-    assert found.plan.weights.sum() == pytest.approx(1.0)
+    scaled_rows = ScaledRows.learn(data, scales_of(MEMBER_KINDS))
+    fitted = search(
+        scaled_rows, np.full(3, 1 / 3), 0.02, np.random.RandomState(0), Computation(), MEMBER_KINDS[2:4]
+    )
+    assert fitted.plan.n_divisions == 12
+    assert_array_equal(fitted.points, np.arange(50))
+    assert fitted.plan.count == pytest.approx(50.0)
+    assert fitted.plan.weights.sum() == pytest.approx(1.0)
     # New rows are judged by one fit: a mean over divisions would vary less.
-    pool = make_pool(found, [], found.points)
-    first = found.kept[0].log_density[found.plan.division == 0]
+    pool = make_pool(fitted, [], fitted.points)
+    first = fitted.kept[0].log_density[fitted.plan.division == 0]
     assert_array_equal(pool.cross_fitted.log_density[0], first)
 
 

@@ -31,10 +31,10 @@ def test_transforms_whiten_their_classes(covariance):
     X = rng.normal(size=(8000, 3)) @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.9], [0.0, 0.0, 0.5]])
     X[y == 1] = X[y == 1, ::-1] * 2.0 + 1.0
     for k, transform in enumerate(learn(covariance, X, y, None, 2, np.arange(3))):
-        found = np.cov(transform.coordinates(transform.centered(X[y == k])).T)
+        actual = np.cov(transform.coordinates(transform.centered(X[y == k])).T)
         if covariance == "own":
-            assert_allclose(found, np.eye(3), atol=0.05)
-        assert_allclose(np.diag(found), 1.0, atol=0.05)
+            assert_allclose(actual, np.eye(3), atol=0.05)
+        assert_allclose(np.diag(actual), 1.0, atol=0.05)
         assert transform.log_determinant == pytest.approx(
             np.linalg.slogdet(transform.full_factor)[1], abs=1e-9
         )
@@ -66,11 +66,11 @@ def test_class_covariances_are_shrunk_more_than_oas_does():
         sample = whitened.T @ whitened / n
         # In the coordinates of the shared covariance: (1 - s) sample + s t I.
         inverse = np.linalg.inv(shared.factor) @ own.factor
-        found = np.linalg.inv(inverse @ inverse.T)
+        actual = np.linalg.inv(inverse @ inverse.T)
         off_diagonal = ~np.eye(4, dtype=bool)
-        shrinkage = 1.0 - (found * sample)[off_diagonal].sum() / (sample**2)[off_diagonal].sum()
+        shrinkage = 1.0 - (actual * sample)[off_diagonal].sum() / (sample**2)[off_diagonal].sum()
         expected = (1.0 - shrinkage) * sample + shrinkage * np.trace(sample) / 4.0 * np.eye(4)
-        assert_allclose(found, expected, atol=1e-9)
+        assert_allclose(actual, expected, atol=1e-9)
         assert 1.2 * oas(whitened, assume_centered=True)[1] < shrinkage < 1.0
         shrinkages.append(shrinkage)
     assert shrinkages[0] > shrinkages[1] > shrinkages[2]
@@ -86,9 +86,9 @@ def test_rows_are_judged_by_the_normal_density_of_the_others(weighted):
     covariance = (residuals * weights[:, np.newaxis]).T @ residuals / weights.sum()
     shrinkages = np.array([1e-3, 0.05, 0.4, 1.0])
     variances, directions = np.linalg.eigh(covariance)
-    found = left_out_losses(variances, residuals @ directions, weights, y, shrinkages)
+    actual = left_out_losses(variances, residuals @ directions, weights, y, shrinkages)
     expected = [pool_oracle.left_out_normal_loss(X, y, weights, shrinkage) for shrinkage in shrinkages]
-    assert_allclose(found, expected, rtol=1e-9)
+    assert_allclose(actual, expected, rtol=1e-9)
 
 
 def test_directions_without_variance_are_not_blurred():
@@ -107,7 +107,7 @@ def test_directions_without_variance_are_not_blurred():
     assert np.linalg.eigvalsh(root)[-1] ** -2.0 < 0.2 * np.linalg.eigvalsh(oas_covariance)[0]
 
 
-def test_rows_without_variance_have_unit_covariance():
+def test_rows_without_variance_have_the_identity_as_covariance():
     assert_array_equal(
         shared_inverse_root(np.zeros((2, 2)), np.zeros((4, 2)), np.ones(4), np.array([0, 0, 1, 1])), np.eye(2)
     )
@@ -150,10 +150,10 @@ def test_rank_statistics_are_about_chi_squared_without_differences():
         [rng.normal(size=(200, 500)), rng.integers(0, 2, (200, 500)), rng.integers(0, 5, (200, 500))]
     )
     ranks = learn_scale(X, None, "rank").transform(X)
-    found = rank_statistics(ranks, y, None, 3)
-    assert_allclose(found[:, :500].mean(), 2.0, atol=0.15)
-    assert_allclose(found[:, 500:1000].mean(), 1.0, atol=0.15)  # two values have a location and no spread
-    assert (found > -2.0 * math.log(0.01)).mean() < 0.015
+    actual = rank_statistics(ranks, y, None, 3)
+    assert_allclose(actual[:, :500].mean(), 2.0, atol=0.15)
+    assert_allclose(actual[:, 500:1000].mean(), 1.0, atol=0.15)  # two values have a location and no spread
+    assert (actual > -2.0 * math.log(0.01)).mean() < 0.015
 
 
 @pytest.mark.parametrize("covariance", COVARIANCES)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from dask.delayed import delayed
-from threadpoolctl import threadpool_limits
 
 from corral.array_types import Integers
 from corral.dask.reductions import compute, shared, tree
@@ -17,7 +16,7 @@ from corral.dask.sample import draw_rows
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.subsample import sample_sizes
 from corral.estimators.validation import check_groups, refuse_groups_of_whole_classes
-from corral.parallel import Computation
+from corral.parallel import Computation, one_blas_thread
 from corral.pool.compression import Cells, Centroids, CompressionPlan
 from corral.pool.learning import LargeTable, PoolSettings, learn_large_pool
 from corral.pool.model import PoolModel
@@ -97,5 +96,5 @@ def _average(cells: Cells, held_out: Integers, heaviest: float, *pieces: Part) -
     rows = together(pieces)
     rows = rows.take(~np.isin(rows.numbers, held_out))
     weights = None if rows.weights is None else rows.weights / heaviest
-    with threadpool_limits(1, user_api="blas"):  # so that products have the same bits on any worker
+    with one_blas_thread():
         return cells.average(rows.X, weights, rows.numbers)

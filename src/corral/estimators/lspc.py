@@ -18,7 +18,6 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from corral.array_types import (
     LARGEST_COORDINATE,
@@ -42,7 +41,7 @@ from corral.estimators.validation import (
     check_two_classes,
     unchanged_by_errors,
 )
-from corral.parallel import on_threads
+from corral.parallel import on_threads, one_blas_thread
 
 # Outputs estimate probabilities: what differs by less is rounding, at widths that reach no other row.
 _ROUNDING = 1e-10
@@ -216,7 +215,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         best = 0
         # One thread per width instead of BLAS's own, which do little for matrices of this size, wait for
         # each other where cores are busy, and change the last bits.
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             if sigmas.size * alphas.size > 1:
                 splits = _splits(self.cv, rows, labels)
                 tasks = [partial(_scores, problem, sigma, alphas, codes, splits) for sigma in sigmas]

@@ -15,7 +15,7 @@ from corral.conformal.typicality import Estimates
 from corral.data.tiles import TINY, ClassRows
 from corral.model import Examples, LocalModel
 from corral.parallel import Computation, on_threads
-from corral.pool.categories import LevelCounts
+from corral.pool.categories import CategoryCounts
 from corral.pool.marginals import beginnings, product_log_densities
 from corral.pool.model import PoolModel
 from corral.rodeo.factors import NO_GROUP, log_factors
@@ -285,9 +285,9 @@ class PoolExplainer(Explainer):
         return estimate
 
     @cached_property
-    def _category_counts(self) -> LevelCounts | None:
+    def _category_counts(self) -> CategoryCounts | None:
         """How often categories occur, or None if there are none."""
-        return LevelCounts(self.model.data) if self.model.data.category_counts.any() else None
+        return CategoryCounts(self.model.data) if self.model.data.category_counts.any() else None
 
 
 def explainer_of(

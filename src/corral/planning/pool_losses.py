@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from corral.array_types import Bools, Floats, Integers
 from corral.data.dataset import LabelledRows
 from corral.data.splits import random_parts, stratified_parts
 from corral.data.subsample import balanced_subsample, proportional_subsample
-from corral.parallel import Computation, on_threads, progress
+from corral.parallel import Computation, on_threads, one_blas_thread, progress
 from corral.planning.power_law import (
     JEFFREYS,
     Chance,
@@ -195,7 +194,7 @@ def learn_curve(
             calls.append(partial(_predict, rows.data.take(inside), is_point[inside], prior, seed, empirical))
     proba = np.empty((len(sizes), n_rows, prior.size))
     with (
-        threadpool_limits(1, user_api="blas"),  # so that sums have the same bits on any number of processors
+        one_blas_thread(),
         progress(len(calls), "Curve", computation.verbose) as advance,
     ):
         for place, log_proba in zip(places, on_threads(calls, computation.n_jobs), strict=True):
@@ -216,10 +215,10 @@ def _predict(data: LabelledRows, is_point: Bools, prior: Floats, seed: int, empi
     plan = FoldPlan.prepare(data, points, prior, 1.0 / (data.n + 2.0), random)
     seed = random.randint(2**31 - 1)
     folds = folds_of(rows, plan, MEMBER_KINDS)
-    candidates = [
-        candidate
+    tried_members = [
+        tried_member
         for kinds in by_shared_fit(MEMBER_KINDS)
-        for candidate in attempt(kinds, rows, plan, seed, folds)
+        for tried_member in attempt(kinds, rows, plan, seed, folds)
     ]
     parts = random_parts(data, rows.rank, N_FOLDS, random)
-    return judge(candidates, plan, parts, empirical=empirical)[0]
+    return judge(tried_members, plan, parts, empirical=empirical)[0]

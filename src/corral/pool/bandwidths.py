@@ -49,10 +49,10 @@ _OPTIONS = {"maxiter": 15, "ftol": 1e-5}
 # The largest theta: a step of the minimisation may be far too long where the loss is flat.
 _LARGEST_THETA = 50.0
 
-# Common bandwidths to begin with, in units of the mean deviation of the variables.
+# Common bandwidths to begin with, relative to the mean deviation of the variables.
 _STARTS = 2.0 ** np.arange(-3.0, 1.5)
 
-# The theta towards which those of categories are shrunk: a distance of 1 means the same in every column,
+# The theta of categories is shrunk towards this one: a distance of 1 means the same in every column,
 # unlike one of measurements. Another category weighs exp(-e^{2 theta} / 2), here 0.44.
 _THETA_OF_CATEGORIES = 0.25
 
@@ -62,7 +62,7 @@ class Refinement:
 
     Parameters
     ----------
-    rows : of which some predict each other, in proportion to the classes.
+    rows : a subsample of them, in proportion to the classes, predict each other.
     scale : on which they are compared.
     transforms : of the classes, with bandwidth 1 for each variable.
     prior : (n_classes,)
@@ -92,7 +92,6 @@ class Refinement:
         self.rows = rows.scaled[scale]
         self.points = self.rows[points]
         self.starts = np.searchsorted(rows.data.codes, np.arange(prior.size + 1))
-        self._counts = np.diff(self.starts)
         variables, categories = transforms[0].variables, transforms[0].categories
         x, c = self.points[:, variables], self.rows[:, variables]
         self._has, given = ~np.isnan(c), ~np.isnan(x)
@@ -109,7 +108,7 @@ class Refinement:
         self._group_ids, self._group_of_point = rows.data.group_ids, rows.data.group_ids[points]
         self._weights = weights
         self._x_categories = np.ascontiguousarray(self.points[:, categories.columns])
-        self._c_categories = CategoriesOfRows.of(self.rows, categories.columns)
+        self._c_categories = CategoriesOfRows.from_rows(self.rows, categories.columns)
         self._n_categories = categories.sizes
 
     def split(self, theta: Floats) -> tuple[Floats, Floats]:
@@ -124,9 +123,9 @@ class Refinement:
         fitted = minimize(
             self.loss, self._start(), args=(deviation,), jac=True, method="L-BFGS-B", options=_OPTIONS
         )
-        theta, of_categories = self.split(np.minimum(fitted.x[:-1], _LARGEST_THETA))
+        theta, category_theta = self.split(np.minimum(fitted.x[:-1], _LARGEST_THETA))
         return [
-            transform.with_bandwidths(np.exp(-theta), np.exp(2.0 * of_categories))
+            transform.with_bandwidths(np.exp(-theta), np.exp(2.0 * category_theta))
             for transform in self.transforms
         ]
 
@@ -152,18 +151,18 @@ class Refinement:
     def weigh(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """Shares of rows in the densities of their classes, log densities, and sums of shares by class."""
         partly = self._partly
-        theta, of_categories = self.split(theta)
+        theta, category_theta = self.split(theta)
         squared, log_norm = np.exp(2.0 * theta), kernels.LOG_ROOT - theta
         product = squared * self._x
         if self._any_partly:
             halves = squared * self._half_x
-            of_partly = -(halves + log_norm * self._given)[:, partly], -(squared * self._given)[:, partly]
-            product = np.hstack([product, *of_partly])
+            partial_terms = -(halves + log_norm * self._given)[:, partly], -(squared * self._given)[:, partly]
+            product = np.hstack([product, *partial_terms])
         product = product @ self._factors.T
-        if self._of_missing is not None:
-            product -= self._of_missing
-        if of_categories.size:
-            self._subtract_categories(np.exp(2.0 * of_categories), product)
+        if self._missing_exponents is not None:
+            product -= self._missing_exponents
+        if category_theta.size:
+            self._subtract_categories(np.exp(2.0 * category_theta), product)
         total = np.empty((len(product), self.starts.size - 1))
         log_mean = np.empty_like(total)
         kernels.kernel_weights(
@@ -187,7 +186,7 @@ class Refinement:
         kernels.add_category_exponents(by_category, offsets, self._x_categories, *self._c_categories, product)
 
     @cached_property
-    def _of_missing(self) -> Floats | None:
+    def _missing_exponents(self) -> Floats | None:
         """Exponents (n_points, n_rows) of variables that only the point has; None if rows miss nothing."""
         if self._has.all() and not self._c_categories.has_missing.any():
             return None
@@ -196,8 +195,8 @@ class Refinement:
             part = slice(self.starts[y], self.starts[y + 1])
             alone = transform.missing_exponents(self.points[:, transform.variables])
             exponents[:, part] = np.nan_to_num(alone + kernels.LOG_ROOT) @ ~self._has[part].T
-            of_categories = -transform.categories.log_shares_at(self._x_categories)
-            exponents[:, part] += of_categories @ np.isnan(self._c_categories.c[:, part])
+            category_exponents = -transform.categories.log_shares_at(self._x_categories)
+            exponents[:, part] += category_exponents @ np.isnan(self._c_categories.c[:, part])
         return exponents
 
     def loss(self, parameters: Floats, deviation: float) -> tuple[float, Floats]:
@@ -212,38 +211,39 @@ class Refinement:
         by_log_power = power * float((excess * log_density).sum())
         # The derivative by the log density of a class is divided among its rows by their shares.
         factor = np.divide(-power * excess, total, out=np.zeros_like(total), where=total > 0.0)
-        shares *= np.repeat(factor, self._counts, axis=1)
+        for y in range(total.shape[1]):
+            shares[:, self.starts[y] : self.starts[y + 1]] *= factor[:, y : y + 1]
         gradient = self._gradient(shares, (factor * total).sum(axis=1), theta)
-        numeric, of_categories = self.split(theta)
+        numeric, category_theta = self.split(theta)
         mean = numeric.mean() if numeric.size else 0.0
-        apart = np.concatenate([numeric - mean, of_categories - _THETA_OF_CATEGORIES])
+        apart = np.concatenate([numeric - mean, category_theta - _THETA_OF_CATEGORIES])
         penalty = 0.5 * (float(apart @ apart) / deviation**2 + log_power**2) / plan.count
         gradient += apart / (deviation**2 * plan.count)
         return plan.log_loss(log_proba) + penalty, np.append(gradient, by_log_power + log_power / plan.count)
 
-    def _gradient(self, shares: Floats, of_point: Floats, theta: Floats) -> Floats:
+    def _gradient(self, shares: Floats, point_sums: Floats, theta: Floats) -> Floats:
         """Derivatives of the loss by theta, from those by the exponents (n_points, n_rows) and their sums."""
         d, partly, x = self._partly.size, self._partly, self._x
-        of_factors = shares @ self._factors
-        apart = of_point @ self._half_x + shares.sum(axis=0) @ self._half_c
-        squares = 2.0 * (self._fully * apart - (x * of_factors[:, :d]).sum(axis=0))
-        pairs = np.full(d, of_point.sum())
+        factor_sums = shares @ self._factors
+        apart = point_sums @ self._half_x + shares.sum(axis=0) @ self._half_c
+        squares = 2.0 * (self._fully * apart - (x * factor_sums[:, :d]).sum(axis=0))
+        pairs = np.full(d, point_sums.sum())
         if self._any_partly:
-            of_has, of_squares = np.split(of_factors[:, d:], 2, axis=1)
-            squares[partly] += 2.0 * (self._half_x[:, partly] * of_has).sum(axis=0)
-            squares[partly] += 2.0 * (self._given[:, partly] * of_squares).sum(axis=0)
-            pairs[partly] = (self._given[:, partly] * of_has).sum(axis=0)
-        theta, of_categories = self.split(theta)
+            value_sums, square_sums = np.split(factor_sums[:, d:], 2, axis=1)
+            squares[partly] += 2.0 * (self._half_x[:, partly] * value_sums).sum(axis=0)
+            squares[partly] += 2.0 * (self._given[:, partly] * square_sums).sum(axis=0)
+            pairs[partly] = (self._given[:, partly] * value_sums).sum(axis=0)
+        theta, category_theta = self.split(theta)
         by_theta: Floats = np.exp(2.0 * theta) * squares - pairs
-        if not of_categories.size:
+        if not category_theta.size:
             return by_theta
-        return np.concatenate([by_theta, self._category_gradient(shares, of_point, of_categories)])
+        return np.concatenate([by_theta, self._category_gradient(shares, point_sums, category_theta)])
 
-    def _category_gradient(self, shares: Floats, of_point: Floats, theta: Floats) -> Floats:
+    def _category_gradient(self, shares: Floats, point_sums: Floats, theta: Floats) -> Floats:
         """The same for the variables with categories."""
         kappa = np.exp(2.0 * theta)
         others = (self._n_categories - 1.0) * np.exp(-0.5 * kappa)
         expected = others / (1.0 + others)
         apart, both = np.empty(kappa.size), np.empty(kappa.size)
-        kernels.category_shares(self._x_categories, *self._c_categories, shares, of_point, apart, both)
+        kernels.category_shares(self._x_categories, *self._c_categories, shares, point_sums, apart, both)
         return kappa * (apart - expected * both)

@@ -2,8 +2,8 @@
 
 Where rows are shrunk towards the mean of their class, a row with category l has the probabilities
 :math:`(1 - h^2) [l = l'] + h^2 p_y(l')`, which keep the frequencies :math:`p_y` of the class as a shrunk
-kernel keeps its covariance: h = 1 is naive Bayes. Other kernels are those of `rodeo.factors`. Frequencies
-are shrunk towards those of all classes, as if some rows with these were added.
+kernel keeps its covariance: h = 1 is naive Bayes. Other kernels are as in `rodeo.factors`. Frequencies are
+shrunk towards the frequencies in all classes, as if rows with these were added.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from corral.array_types import LARGEST_INTEGER, Bools, Floats, Integers, check_a
 from corral.data.dataset import LabelledRows
 from corral.data.weights import weights_or_ones
 
-# Variances and frequencies of a class count as if so many rows with those of all classes were added where
-# values repeat, since a class may not have had another value yet.
+# Where values repeat, so many rows with the variance or frequencies of all classes are added to each class,
+# since a class may not have had another value yet.
 EXTRA_ROWS = 2.0
 
 
@@ -33,7 +33,7 @@ class CategoryKernels(NamedTuple):
     precision: Floats | None
 
     def validate(self) -> None:
-        """Refuse frequencies that are none, or not as many as the columns."""
+        """Refuse frequencies out of range, or not as many as the columns."""
         check_positions("columns", self.columns, LARGEST_INTEGER)
         if len(self.log_shares) != self.columns.size:
             raise ValueError(f"log_shares is not a list of {self.columns.size}")
@@ -60,25 +60,26 @@ class CategoryKernels(NamedTuple):
             log_shares[has, k] = log_share[x[has, k].astype(np.int64)]
         return log_shares
 
-    def exponents(self, bandwidth: float) -> Floats:
-        """Exponents (3, n_categories) of each category, by that of a row: equal, another, missing."""
+    def exponents(self, bandwidths: Floats) -> Floats:
+        """Exponents (n_bandwidths, 3, n_categories), by the category of a row: equal, another, missing."""
         log_p, sizes = np.concatenate([np.zeros(0), *self.log_shares]), self.sizes
         precision = None if self.precision is None else np.repeat(self.precision, sizes)
-        return np.array(category_exponents(log_p, np.repeat(sizes, sizes), precision, bandwidth))
+        by_row = category_exponents(log_p, np.repeat(sizes, sizes), precision, bandwidths[:, np.newaxis])
+        return np.stack(np.broadcast_arrays(*by_row), axis=1)
 
 
 def category_exponents(
-    log_p: Floats, sizes: Integers, precision: Floats | None, h: float
+    log_p: Floats, sizes: Integers, precision: Floats | None, h: Floats | float
 ) -> tuple[Floats, Floats, Floats]:
     """Exponents of categories with frequencies p, by the category of a row: equal, another, missing.
 
-    `sizes` are the numbers of categories of their columns, and `precision` is that of `CategoryKernels`; both
-    broadcast with `log_p`.
+    `sizes` are the numbers of categories of their columns, `precision` is that of `CategoryKernels`, and `h`
+    are bandwidths; they broadcast with `log_p`.
     """
     if precision is None:
         log_far = 2.0 * np.log(h) + log_p
         return -np.logaddexp(np.log(np.maximum(1.0 - h**2, 1e-300)), log_far), -log_far, -log_p
-    half = np.broadcast_to(0.5 * precision / h**2, log_p.shape)
+    half = 0.5 * precision / h**2
     equal = np.log1p((sizes - 1.0) * np.exp(-half))
     return equal, equal + half, -log_p
 
@@ -90,7 +91,7 @@ class CategoriesOfRows(NamedTuple):
     has_missing: Bools
 
     @classmethod
-    def of(cls, rows: Floats, columns: Integers) -> CategoriesOfRows:
+    def from_rows(cls, rows: Floats, columns: Integers) -> CategoriesOfRows:
         """Take the columns with categories from scaled rows."""
         c = np.ascontiguousarray(rows[:, columns].T)
         return cls(c, np.asarray(np.isnan(c).any(axis=1)))
@@ -103,9 +104,9 @@ def learn_category_kernels(
     n_classes: int,
     n_categories: Integers,
     *,
-    pulled: bool,
+    shrunk: bool,
 ) -> list[CategoryKernels]:
-    """Frequencies of categories in each class, shrunk towards those of all classes."""
+    """Frequencies of categories in each class, shrunk towards the frequencies in all classes."""
     weights = weights_or_ones(weights, len(codes))
     columns = np.flatnonzero(n_categories)
     log_shares: list[list[Floats]] = [[] for _ in range(n_classes)]
@@ -115,11 +116,11 @@ def learn_category_kernels(
         shares = _shrunk_shares(counts, counts.sum(axis=1, keepdims=True), n_values)
         for y in range(n_classes):
             log_shares[y].append(np.log(shares[y]))
-    precision = None if pulled else np.ones(columns.size)
-    return [CategoryKernels(columns, of_class, precision) for of_class in log_shares]
+    precision = None if shrunk else np.ones(columns.size)
+    return [CategoryKernels(columns, class_log_shares, precision) for class_log_shares in log_shares]
 
 
-class LevelCounts:
+class CategoryCounts:
     """How often categories occur, so that rows can be left out of their frequencies.
 
     Parameters
@@ -130,16 +131,16 @@ class LevelCounts:
     def __init__(self, data: LabelledRows) -> None:
         self._data = data
         self._columns = np.flatnonzero(data.category_counts)
-        of_rows = data.codes, data.all_weights, data.labels.size
+        rows = data.codes, data.all_weights, data.labels.size
         self._counts = [
-            _category_counts(data.X[:, j], *of_rows, int(data.category_counts[j])) for j in self._columns
+            _category_counts(data.X[:, j], *rows, int(data.category_counts[j])) for j in self._columns
         ]
 
     def log_shares_without(self, group_ids: Integers, X: Floats) -> Floats:
         """Logarithms (n_classes, n_samples, n_columns) of the frequencies of samples' categories.
 
-        All rows of the unit (n_samples,) that a sample leaves out are missing from them. 0 for missing values
-        of the samples (n_samples, n_features).
+        Without the rows of the group (n_samples,) that each sample leaves out. 0 for missing values of the
+        samples (n_samples, n_features).
         """
         data, n_classes, n = self._data, self._data.labels.size, len(X)
         sample, row = np.nonzero(group_ids[:, np.newaxis] == data.group_ids)
@@ -147,26 +148,26 @@ class LevelCounts:
         log_shares = np.zeros((n_classes, n, self._columns.size))
         for k, (j, counts) in enumerate(zip(self._columns, self._counts, strict=True)):
             has = ~np.isnan(X[:, j])
-            level = np.where(has, X[:, j], 0.0).astype(np.int64)
+            category = np.where(has, X[:, j], 0.0).astype(np.int64)
             leaving = weights * ~np.isnan(data.X[row, j])
             totals = counts.sum(axis=1, keepdims=True) - _sums(cell, leaving, n_classes, n)
-            alike = leaving * (data.X[row, j] == level[sample])
-            left = counts[:, level] - _sums(cell, alike, n_classes, n)
+            alike = leaving * (data.X[row, j] == category[sample])
+            left = counts[:, category] - _sums(cell, alike, n_classes, n)
             shares = _shrunk_shares(np.maximum(left, 0.0), np.maximum(totals, 0.0), counts.shape[1])
             log_shares[:, :, k] = np.where(has, np.log(shares), 0.0)
         return log_shares
 
 
 def _category_counts(x: Floats, codes: Integers, weights: Floats, n_classes: int, n_values: int) -> Floats:
-    """Sums of weights (n_classes, n_levels) of the rows with each level."""
+    """Sums of weights (n_classes, n_values) of the rows with each category."""
     has = ~np.isnan(x)
     return _sums(codes[has] * n_values + x[has].astype(np.int64), weights[has], n_classes, n_values)
 
 
 def _shrunk_shares(counts: Floats, totals: Floats, n_values: int) -> Floats:
-    """Frequencies of categories, shrunk towards those of all classes as if some rows with these were added.
+    """Frequencies of categories, shrunk as if rows with the frequencies in all classes were added.
 
-    `counts` (n_classes, n_some) are those of some categories, and `totals` those of all together.
+    `counts` (n_classes, n_cells) count rows with one category, and `totals` count rows with any.
     """
     pooled = (counts.sum(axis=0) + 1.0 / n_values) / (totals.sum(axis=0) + 1.0)
     shares: Floats = (counts + EXTRA_ROWS * pooled) / (totals + EXTRA_ROWS)

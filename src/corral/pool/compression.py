@@ -43,14 +43,13 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from corral.array_types import Bools, Floats, Integers
 from corral.data.dataset import LabelledRows
 from corral.data.scaling import Scale, ScaleKind
 from corral.data.weights import weights_or_ones
-from corral.parallel import Computation, on_threads, progress
-from corral.pool.cross_fitting import Candidate, folds_of
+from corral.parallel import Computation, on_threads, one_blas_thread, progress
+from corral.pool.cross_fitting import TriedMember, folds_of
 from corral.pool.densities import Mixture
 from corral.pool.members import AnyKind, Member
 from corral.pool.model import Compression, Pool
@@ -226,8 +225,8 @@ class CompressionPlan:
     """What is learnt from a sample, before the other rows are read."""
 
     sample: ScaledRows  # rows of all classes on the scales of all members
-    found: Search  # the result of the search
-    # for each of `found.kept` the densities of the classes, without rows
+    search_result: Search  # the result of the search
+    # for each of `search_result.kept` the densities of the classes, without rows
     members: Sequence[Sequence[Mixture]]
     cells: Mapping[int, Cells]  # of the compressed classes, by class number
     points: Integers  # which rows of the sample calibrate the pool
@@ -236,7 +235,7 @@ class CompressionPlan:
     def learn(
         cls,
         sample: ScaledRows,
-        found: Search,
+        search_result: Search,
         sizes: Integers,
         max_rows: int,
         computation: Computation,
@@ -245,27 +244,27 @@ class CompressionPlan:
 
         `sizes` (n_classes,) are the numbers of all rows.
         """
-        rows, prior = sample.data, found.plan.prior
-        n_read = np.bincount(rows.codes[found.chosen], minlength=prior.size)
-        points = _calibration_points(found.points, rows, sizes, max_rows)
+        rows, prior = sample.data, search_result.plan.prior
+        n_read = np.bincount(rows.codes[search_result.chosen], minlength=prior.size)
+        points = _calibration_points(search_result.points, rows, sizes, max_rows)
         in_cells = np.isin(np.arange(len(rows.X)), points, invert=True)
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             plans = [
-                partial(plan_member, candidate, sample, sizes, n_read, prior, found.seed)
-                for candidate in found.kept
+                partial(plan_member, tried_member, sample, sizes, n_read, prior, search_result.seed)
+                for tried_member in search_result.kept
             ]
             members = list(on_threads(plans, computation.n_jobs))
-            used = {_COMPARED, *(candidate.kind.scale for candidate in found.kept)}
+            used = {_COMPARED, *(tried_member.kind.scale for tried_member in search_result.kept)}
             scales = {kind: scale for kind, scale in sample.scales.items() if kind in used}
             compressed = np.flatnonzero(sizes > max_rows).tolist()
             divisions = []
             for y in compressed:
                 inside = np.flatnonzero(in_cells & (rows.codes == y))
                 data = rows.X[inside], rows.weights_of(inside), min(max_rows, inside.size)
-                importance = _importance(y, members, found, sample)
-                divisions.append(partial(Cells.learn, scales, *data, importance, found.seed))
+                importance = _importance(y, members, search_result, sample)
+                divisions.append(partial(Cells.learn, scales, *data, importance, search_result.seed))
             cells = dict(zip(compressed, on_threads(divisions, computation.n_jobs), strict=True))
-        return cls(sample, found, members, cells, points)
+        return cls(sample, search_result, members, cells, points)
 
     @property
     def rows(self) -> LabelledRows:
@@ -290,12 +289,12 @@ class CompressionPlan:
 
         Returns also the rows nearest to the centres of their cells, with all rows of the other classes.
         """
-        centroids = {y: of_class.filled() for y, of_class in centroids.items()}
+        centroids = {y: class_centroids.filled() for y, class_centroids in centroids.items()}
         data, held_out = self._kept_rows(centroids)
         counts = np.ones(len(data.X), dtype=np.int64)
-        for y, of_class in centroids.items():
-            counts[data.codes == y] = of_class.counts
-        with threadpool_limits(1, user_api="blas"):
+        for y, class_centroids in centroids.items():
+            counts[data.codes == y] = class_centroids.counts
+        with one_blas_thread():
             return data, Compression(held_out, counts, n_rows), self._calibrated(data, held_out, centroids)
 
     def _kept_rows(self, centroids: Mapping[int, Centroids]) -> tuple[LabelledRows, LabelledRows]:
@@ -304,16 +303,16 @@ class CompressionPlan:
         others = np.flatnonzero(~self.is_compressed)  # of which the sample has all rows
         rows = self.rows.take(others[np.argsort(self.rows.numbers[others])])
         rows = replace(rows, weights=rows.all_weights, counts=self.rows.counts)
-        first_unit = 1 + max(held_out.group_ids.max(initial=0), rows.group_ids.max(initial=0))
-        for y, of_class in centroids.items():
+        first_group = 1 + max(held_out.group_ids.max(initial=0), rows.group_ids.max(initial=0))
+        for y, class_centroids in centroids.items():
             nearest = replace(
                 rows,
-                X=of_class.X,
-                codes=np.full(of_class.numbers.size, y),
-                weights=of_class.weights,
-                numbers=of_class.numbers,
-                group_ids=first_unit
-                + of_class.numbers,  # which no other row has: nothing leaves a centroid out
+                X=class_centroids.X,
+                codes=np.full(class_centroids.numbers.size, y),
+                weights=class_centroids.weights,
+                numbers=class_centroids.numbers,
+                group_ids=first_group
+                + class_centroids.numbers,  # which no other row has: nothing leaves a centroid out
             )
             rows = rows.extended(nearest)
         largest = rows.all_weights.max()
@@ -326,31 +325,35 @@ class CompressionPlan:
         self, data: LabelledRows, held_out: LabelledRows, centroids: Mapping[int, Centroids]
     ) -> Pool:
         """Fit temperatures and weights to rows that the members have not learnt from, and score the pool."""
-        found, rows = self.found, data.extended(held_out)
+        search_result, rows = self.search_result, data.extended(held_out)
         order = np.argsort(rows.numbers)
         points = order[np.searchsorted(rows.numbers, self.rows.numbers[self.points], sorter=order)]
-        plan = found.plan.restricted_to(np.searchsorted(found.points, self.points))
-        candidates = []
-        for densities, tried in zip(self.members, found.kept, strict=True):
+        plan = search_result.plan.restricted_to(np.searchsorted(search_result.points, self.points))
+        tried_members = []
+        for densities, tried in zip(self.members, search_result.kept, strict=True):
             log_density = np.empty((points.size, plan.prior.size))
             # Transforms of the whole sample have learnt from the points: noise would seem predictable.
             (folds,) = folds_of(self.sample, plan, [tried.kind], self.sample).values()
             for inside, others, _ in folds:
-                learnt = zip(densities, tried.kind.learn(others, plan.prior, found.seed), strict=True)
-                of_fold = [replace(density, transform=transform) for density, transform in learnt]
-                member = self._member(tried.kind, of_fold, data, centroids)
+                learnt = zip(densities, tried.kind.learn(others, plan.prior, search_result.seed), strict=True)
+                fold_densities = [replace(density, transform=transform) for density, transform in learnt]
+                member = self._member(tried.kind, fold_densities, data, centroids)
                 left_out = rows.take(points[inside])
                 log_density[inside] = member.log_densities_without(data, left_out.X, left_out.group_ids)
-            candidates.append(
-                Candidate.calibrate(tried.kind, finite_log_densities(log_density)[np.newaxis], plan)
+            tried_members.append(
+                TriedMember.calibrate(tried.kind, finite_log_densities(log_density)[np.newaxis], plan)
             )
-        log_weights = fit_weights(candidates, plan)
-        table = {name: column.copy() for name, column in found.table.items()}
-        table["weight"][found.order] = np.exp(log_weights)
-        table["share"][found.order] = shares_of(candidates, log_weights)
-        table["temperature"][found.order] = np.exp([-candidate.log_power for candidate in candidates])
-        fitted = found._replace(candidates=candidates, log_weights=log_weights, plan=plan, table=table)
-        kept = [(candidates[m].kind, self.members[m]) for m in fitted.order]
+        log_weights = fit_weights(tried_members, plan)
+        table = {name: column.copy() for name, column in search_result.table.items()}
+        table["weight"][search_result.order] = np.exp(log_weights)
+        table["share"][search_result.order] = shares_of(tried_members, log_weights)
+        table["temperature"][search_result.order] = np.exp(
+            [-tried_member.log_power for tried_member in tried_members]
+        )
+        fitted = search_result._replace(
+            tried_members=tried_members, log_weights=log_weights, plan=plan, table=table
+        )
+        kept = [(tried_members[m].kind, self.members[m]) for m in fitted.order]
         return make_pool(fitted, [self._member(*each, data, centroids) for each in kept], points)
 
     def _member(
@@ -373,16 +376,16 @@ class CompressionPlan:
 
 
 def plan_member(
-    candidate: Candidate, sample: ScaledRows, sizes: Integers, n_read: Integers, prior: Floats, seed: int
+    tried_member: TriedMember, sample: ScaledRows, sizes: Integers, n_read: Integers, prior: Floats, seed: int
 ) -> list[Mixture]:
     """Densities of the classes without rows: transforms of a sample, bandwidths carried over to all rows.
 
     `sizes` and `n_read` (n_classes,) are the numbers of all rows, and of those that the search has read.
     """
-    scaled, densities = sample.scaled[candidate.kind.scale], []
-    learnt = zip(candidate.kind.learn(sample, prior, seed), sample.data.members(), strict=True)
+    scaled, densities = sample.scaled[tried_member.kind.scale], []
+    learnt = zip(tried_member.kind.learn(sample, prior, seed), sample.data.members(), strict=True)
     for y, (transform, rows) in enumerate(learnt):
-        bandwidth, shrinkage = candidate.bandwidth, candidate.shrinkage
+        bandwidth, shrinkage = tried_member.bandwidth, tried_member.shrinkage
         if shrinkage > 0.0 and rows.size:
             coordinates = transform.coordinates(transform.centered(scaled[rows]))
             n_relevant = int((coordinates.std(axis=0) > bandwidth).sum())
@@ -413,7 +416,7 @@ def compress_rows(
 
     centroids: dict[int, Centroids] = {}
     with (
-        threadpool_limits(1, user_api="blas"),
+        one_blas_thread(),
         progress(len(parts), "Cells", computation.verbose) as advance,
     ):
         for y, part in on_threads([partial(average, *part) for part in parts], computation.n_jobs):
@@ -422,17 +425,21 @@ def compress_rows(
     return centroids
 
 
-def _importance(y: int, members: Sequence[Sequence[Mixture]], found: Search, sample: ScaledRows) -> Floats:
+def _importance(
+    y: int, members: Sequence[Sequence[Mixture]], search_result: Search, sample: ScaledRows
+) -> Floats:
     """Weights (n_features,) of squared differences in a class: precisions of all members on one scale."""
     deviation = sample.scaled[_COMPARED].std(axis=0)
     importance = np.zeros(deviation.size)
-    for densities, candidate, weight in zip(members, found.kept, found.weights.tolist(), strict=True):
+    for densities, tried_member, weight in zip(
+        members, search_result.kept, search_result.weights.tolist(), strict=True
+    ):
         density, precision = densities[y], np.zeros(deviation.size)
         factor = density.transform.full_factor
         by_variable = np.vecdot(factor, factor) / density.bandwidth**2
         precision[density.transform.variables] = density.shrinkage**2 * by_variable
-        of_member = sample.scaled[candidate.kind.scale].std(axis=0)
-        ratio = np.divide(of_member, deviation, out=np.zeros(deviation.size), where=deviation > 0.0)
+        member_deviation = sample.scaled[tried_member.kind.scale].std(axis=0)
+        ratio = np.divide(member_deviation, deviation, out=np.zeros(deviation.size), where=deviation > 0.0)
         importance += weight * ratio**2 * precision
     return importance
 
@@ -441,6 +448,6 @@ def _calibration_points(points: Integers, rows: LabelledRows, sizes: Integers, m
     """Which rows of the sample calibrate the pool: of compressed classes, a small share of their rows."""
     kept = []
     for y, size in enumerate(sizes.tolist()):
-        of_class = points[rows.codes[points] == y]
-        kept.append(of_class[: max(int(_HELD_OUT * size), 1)] if size > max_rows else of_class)
+        class_centroids = points[rows.codes[points] == y]
+        kept.append(class_centroids[: max(int(_HELD_OUT * size), 1)] if size > max_rows else class_centroids)
     return np.concatenate(kept)

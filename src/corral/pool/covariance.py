@@ -21,7 +21,7 @@ def shrunk(covariance: Floats, n: float) -> Floats | None:
     """
     if np.trace(covariance) == 0.0:
         return None
-    return drawn(covariance, oas_shrinkage(covariance, n))
+    return shrink_in_place(covariance, oas_shrinkage(covariance, n))
 
 
 def oas_shrinkage(covariance: Floats, n: float) -> float:
@@ -32,7 +32,7 @@ def oas_shrinkage(covariance: Floats, n: float) -> float:
     return 1.0 if excess <= 0.0 else min(1.0, float((mean_square + mean_variance**2) / excess))
 
 
-def drawn(covariance: Floats, shrinkage: float) -> Floats:
+def shrink_in_place(covariance: Floats, shrinkage: float) -> Floats:
     """Shrink a covariance, in place, towards equal variances; a shrinkage of 1 leaves nothing else."""
     d = len(covariance)
     mean_variance = np.trace(covariance) / d

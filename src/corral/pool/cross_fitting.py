@@ -1,8 +1,8 @@
 """Members of each kind, tried by leave-one-out; those that are kept are built of all rows.
 
-Every point is predicted by rows of other units alone, and whatever was fitted to labels (transforms and
-refined bandwidths) is fitted anew without the fold of the point. One bandwidth and one temperature for each
-member see all points; `model.PoolScores` are of choices that do not.
+Every point is predicted by rows of other groups alone, and whatever is fitted to labels (transforms and
+refined bandwidths) is fitted anew without the fold of the point. One bandwidth and one temperature per member
+are fitted to all points; `model.PoolScores` come from choices without the part of the point.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Folds = Mapping[tuple[int, int], Sequence[Fold]]
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class TriedMember:
     """Leave-one-out results of one kind of member."""
 
     kind: AnyKind  # the way it is made
@@ -39,7 +39,7 @@ class Candidate:
     best: int  # which bandwidth is taken
 
     @classmethod
-    def calibrate(cls, kind: AnyKind, tried: Floats, plan: FoldPlan) -> Candidate:
+    def calibrate(cls, kind: AnyKind, tried: Floats, plan: FoldPlan) -> TriedMember:
         """Fit a temperature for each bandwidth, and take the best one."""
         log_powers, losses = np.zeros(len(tried)), np.empty(tried.shape[:2])
         start = np.zeros(1)
@@ -50,12 +50,12 @@ class Candidate:
             losses[k] = plan.losses(log_proba)
         return cls(kind, tried, log_powers, losses, 0).chosen_for(plan)
 
-    def chosen_for(self, plan: FoldPlan) -> Candidate:
+    def chosen_for(self, plan: FoldPlan) -> TriedMember:
         """Take the bandwidth that is best for some of the points."""
         objective = self.losses @ plan.weights + 0.5 * self.log_powers**2 / plan.count
         return replace(self, best=int(objective.argmin()))
 
-    def recalibrated(self, plan: FoldPlan) -> Candidate:
+    def recalibrated(self, plan: FoldPlan) -> TriedMember:
         """Take the bandwidth and the temperature that are best for some of the points."""
         chosen = self.chosen_for(plan)
         start = np.array([chosen.log_power])
@@ -88,7 +88,7 @@ class Candidate:
 
 def attempt(
     kinds: Sequence[AnyKind], rows: ScaledRows, plan: FoldPlan, seed: int, folds: Folds
-) -> list[Candidate]:
+) -> list[TriedMember]:
     """Predict all points by kinds of members that learn the same, and choose the bandwidth of each."""
     kernels = [kind.kernels() for kind in kinds]
     tried_together, kind = Kernels(*np.concatenate(kernels, axis=1)), kinds[0]
@@ -102,9 +102,9 @@ def attempt(
     for division in range(n_divisions, plan.n_divisions):
         again = plan.division == division % n_divisions
         log_density[:, plan.division == division] = log_density[:, again]
-    ends = np.cumsum([len(of_kind.bandwidths) for of_kind in kernels])
+    ends = np.cumsum([len(kind_kernels.bandwidths) for kind_kernels in kernels])
     tried = np.split(finite_log_densities(log_density), ends[:-1])
-    return [Candidate.calibrate(*each, plan) for each in zip(kinds, tried, strict=True)]
+    return [TriedMember.calibrate(*each, plan) for each in zip(kinds, tried, strict=True)]
 
 
 def folds_of(
@@ -113,7 +113,7 @@ def folds_of(
     """Leave out each part that has points.
 
     Members learn from the same rows on scales of their own, or from `learnt_from` if it is given: more rows,
-    on the same scales. Then a row is outside of a part if its unit is.
+    on the same scales. Then a row is outside of a part if its group is.
     """
     scales: dict[tuple[int, int], list[ScaleKind]] = {}
     for kind in kinds:
@@ -136,10 +136,10 @@ def folds_of(
 
 
 def build_member(
-    candidate: Candidate, rows: ScaledRows, sample: ScaledRows, prior: Floats, seed: int
+    tried_member: TriedMember, rows: ScaledRows, sample: ScaledRows, prior: Floats, seed: int
 ) -> Member:
     """Build a member of all rows that learns from a sample, which may be the same rows."""
-    kind, scaled = candidate.kind, rows.scaled[candidate.kind.scale]
+    kind, scaled = tried_member.kind, rows.scaled[tried_member.kind.scale]
     learnt = kind.learn(sample, prior, seed)
-    classes = kind.build(learnt, rows.data, scaled, candidate.bandwidth, candidate.shrinkage)
+    classes = kind.build(learnt, rows.data, scaled, tried_member.bandwidth, tried_member.shrinkage)
     return Member(kind.identifier, rows.scales[kind.scale], classes)

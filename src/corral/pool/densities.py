@@ -90,7 +90,7 @@ class MemberDensity(ABC):
         return False
 
     def log_density_without(self, scaled: Floats, group_ids: Integers, group_of_x: Integers) -> Floats:
-        """The same without the rows of each sample's unit (n_samples,); `group_ids` (n_rows,) are the rows'.
+        """The same without the rows (n_rows,) of each sample's group (n_samples,).
 
         By default no row is left out, since one of many hardly changes a few parameters.
         """
@@ -137,7 +137,7 @@ class Mixture(MemberDensity):
     `kernel_rows`, once for each class.
     """
 
-    rows: Floats  # (n_rows, n_features) all rows of the class, scaled; none if nothing is known of the class
+    rows: Floats  # (n_rows, n_features) all rows of the class, scaled; none if the class has no rows
     weights: Floats | None  # (n_rows,) or None if all rows count alike
     transform: ClassTransform  # the coordinates
     bandwidth: float  # of the kernels
@@ -234,7 +234,7 @@ class Mixture(MemberDensity):
         return log_density
 
     def log_density_without(self, scaled: Floats, group_ids: Integers, group_of_x: Integers) -> Floats:
-        """The same without the rows of each sample's unit (n_samples,); `group_ids` (n_rows,) are the rows'.
+        """The same without the rows (n_rows,) of each sample's group (n_samples,).
 
         The transform keeps them, and so does a normal density.
         """
@@ -282,14 +282,14 @@ class Mixture(MemberDensity):
         """The same from differences of coordinates, which lose no digits."""
         transform = self._kernel_transform
         n_used = transform.variables.size
-        if not n_used:  # something may be known of the class
+        if not n_used:  # uniform, if the class has rows
             return np.full(len(scaled), 0.0 if len(self.rows) else -np.inf)
         z = transform.coordinates(transform.centered(scaled))
         along_axes: Floats = tile_density(self._tiles, z, np.ones(n_used))
         return along_axes + transform.log_determinant
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is made of the rows is made again: workers of a cluster get copies of models.
+        # What is made of the rows is made again: a model is sent to the workers of a cluster.
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def conditionals(self, scaled: Floats) -> tuple[Floats, Floats]:
@@ -308,10 +308,11 @@ class Mixture(MemberDensity):
         rows, conditional, by_weight = self.kernel_rows, np.zeros(x.shape), super().shares(x)
         if not len(rows.rows):
             return conditional, by_weight
-        kernel = self.bandwidth, self.shrinkage
-        exponents = rows.exponents(rows.pairs(x), x, *kernel) - np.log(rows.weights)
+        (exponents,) = rows.exponents(rows.pairs(x), *self._kernel)
+        exponents -= np.log(rows.weights)
+        by_variable = rows.conditional_terms(x, self.bandwidth, self.shrinkage)
         log_sum = _log_sums(exponents)
-        for j, terms in zip(self.used.tolist(), rows.conditional_terms(x, *kernel), strict=True):
+        for j, terms in zip(self.used.tolist(), by_variable, strict=True):
             has = ~np.isnan(x[:, j])
             conditional[has, j] = log_sum[has] - _log_sums((exponents - terms)[has])
         return conditional, by_weight if self.is_normal else softmax(-exponents, axis=1)

@@ -1,11 +1,11 @@
 r"""The exponent of a kernel, for all pairs of samples and rows of a class.
 
-Let z be the coordinates of a sample and :math:`c_i` those of row i, both relative to the mean of the class
-(see `transforms`). With the bandwidth h and the shrinkage a the exponent of the kernel is
+Let z be the coordinates of a sample and :math:`c_i` the coordinates of row i, both relative to the mean of
+the class (see `transforms`). With the bandwidth h and the shrinkage a the exponent of the kernel is
 
 .. math:: e_i = \frac{1}{2 h^2} \bigl(\|z\|^2 - 2 a z^T c_i + a^2 \|c_i\|^2\bigr) + q \log h
 
-over q coordinates, plus those of the variables with categories (see `categories`).
+over q coordinates, plus the exponents of the variables with categories (see `categories`).
 
 **Missing values of a sample.** The variable is integrated out, exactly: along a diagonal its factor is left
 out. Along a covariance let J be the missing variables. The exponent is largest over :math:`d_J` where
@@ -21,6 +21,7 @@ given the others, which is the same projection.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -51,8 +52,11 @@ class Pairs(NamedTuple):
     # have, over the variables that no row misses, then for each of the others alone
     squares: Floats
     has: Floats
-    alone: Floats  # (n_samples, n_parts) exponents for rows without a value
-    rows_have: Floats  # (n_parts, n_rows) 1 where a row has a value
+    # (n_samples, n_parts) exponents for rows without a value; in the first part less the sum of all others,
+    # which the variables that a row has take away again
+    alone: Floats
+    rows_have: Floats  # (n_parts, n_rows) 1 where a row has a value, and in the first part
+    categories: Floats  # (n_samples, n_columns) in the variables with categories
     # xc, cc: (n_samples, n_rows) products, and squared lengths of rows, over the variables that both have
     xc: Floats
     cc: Floats
@@ -117,7 +121,7 @@ class KernelRows:
 
     @cached_property
     def _categories(self) -> CategoriesOfRows:
-        return CategoriesOfRows.of(self.rows, self.transform.categories.columns)
+        return CategoriesOfRows.from_rows(self.rows, self.transform.categories.columns)
 
     def pairs(self, x: Floats) -> Pairs:
         """Compare scaled samples with all rows."""
@@ -127,9 +131,9 @@ class KernelRows:
         transform, rows_have = self.transform, ~np.isnan(self._coordinates).T
         partly = ~rows_have.all(axis=1)
         z = transform.coordinates(transform.centered(x))
-        has = (~np.isnan(z)).astype(np.float64)
-        z = np.nan_to_num(z)
-        alone = has * np.where(partly, transform.missing_exponents(z), 0.0)
+        has_value = ~np.isnan(z)
+        has, z = has_value.astype(np.float64), np.where(has_value, z, 0.0)
+        alone = (has * transform.missing_exponents(z))[:, partly]
 
         def parts(by_variable: Floats) -> Floats:
             return np.column_stack([by_variable[:, ~partly].sum(axis=1), by_variable[:, partly]])
@@ -137,8 +141,9 @@ class KernelRows:
         return Pairs(
             squares=parts(z * z),
             has=parts(has),
-            alone=parts(alone),
+            alone=np.column_stack([-alone.sum(axis=1), alone]),
             rows_have=np.vstack([np.ones(len(self.rows)), rows_have[partly]]),
+            categories=self._categories_of(x),
             xc=z @ self._values,
             cc=has @ self._values**2,
             log_norm=np.vecdot(has, kernels.LOG_ROOT - np.log(transform.factor)),
@@ -146,7 +151,7 @@ class KernelRows:
 
     def _covariance_pairs(self, x: Floats) -> Pairs:
         """The same along a covariance: samples are integrated over what they miss."""
-        transform, n_rows = self.transform, len(self.rows)
+        transform, n_rows, original = self.transform, len(self.rows), x
         x = transform.centered(x)
         missing, d = np.isnan(x), x.shape[1]
         z = transform.coordinates(complete(transform.precision, x))
@@ -169,13 +174,17 @@ class KernelRows:
             has=n_left[:, np.newaxis],
             alone=np.zeros((len(x), 1)),
             rows_have=np.ones((1, n_rows)),
+            categories=self._categories_of(original),
             xc=z @ self._values,
             cc=cc,
             log_norm=log_volume - transform.log_determinant + kernels.LOG_ROOT * n_left,
         )
 
-    def exponents(self, pairs: Pairs, x: Floats, bandwidth: float, shrinkage: float) -> Floats:
-        """Exponents (n_samples, n_rows) of all pairs of scaled samples and rows.
+    def _categories_of(self, x: Floats) -> Floats:
+        return x.take(self.transform.categories.columns, axis=1)
+
+    def exponents(self, pairs: Pairs, bandwidths: Floats, shrinkages: Floats) -> Iterator[Floats]:
+        """Exponents (n_samples, n_rows) of all pairs of samples and rows, for one kernel after another.
 
         The only place where they are formed, but for loops that are faster: for complete rows
         `kernels.shrunken_log_means` and `kernels.kernel_sums`, by variable `terms` and
@@ -183,21 +192,24 @@ class KernelRows:
         `bandwidths.Refinement`.
         """
         categories = self.transform.categories
-        half, log_h = 0.5 * bandwidth**-2.0, math.log(bandwidth)
-        exponents: Floats = (half * pairs.squares + log_h * pairs.has - pairs.alone) @ pairs.rows_have
-        exponents += pairs.alone.sum(axis=1, keepdims=True)
-        kernels.add_exponents(
-            pairs.xc,
-            pairs.cc,
-            half,
-            shrinkage,
-            categories.exponents(bandwidth),
-            categories.offsets,
-            np.ascontiguousarray(x[:, categories.columns]),
-            *self._categories,
-            exponents,
-        )
-        return exponents
+        by_category, offsets = categories.exponents(bandwidths), categories.offsets
+        halves, log_bandwidths = 0.5 * bandwidths**-2.0, np.log(bandwidths)
+        each = zip(halves.tolist(), log_bandwidths.tolist(), shrinkages.tolist(), by_category, strict=True)
+        for half, log_bandwidth, shrinkage, exponents_by_category in each:
+            by_part = half * pairs.squares + log_bandwidth * pairs.has - pairs.alone
+            exponents: Floats = by_part @ pairs.rows_have
+            kernels.add_exponents(
+                pairs.xc,
+                pairs.cc,
+                half,
+                shrinkage,
+                exponents_by_category,
+                offsets,
+                pairs.categories,
+                *self._categories,
+                exponents,
+            )
+            yield exponents
 
     def log_densities(
         self,
@@ -209,7 +221,7 @@ class KernelRows:
     ) -> Floats:
         """Log densities (n_bandwidths, n_samples) of scaled samples, integrated over the values they miss.
 
-        Rows whose unit (n_rows,) is that of the sample (n_samples,) are left out; -inf where no row is left.
+        Without the rows (n_rows,) that share the group of a sample (n_samples,); -inf where no row is left.
         """
         group_ids = np.zeros(len(self.rows), dtype=np.int64) if group_ids is None else group_ids
         group_of_x = np.full(len(x), NO_GROUP) if group_of_x is None else group_of_x
@@ -231,8 +243,7 @@ class KernelRows:
     ) -> Floats:
         pairs = self.pairs(x)
         log_mean = np.empty((bandwidths.size, len(x)))
-        for k, (bandwidth, shrinkage) in enumerate(zip(bandwidths, shrinkages, strict=True)):
-            exponents = self.exponents(pairs, x, float(bandwidth), float(shrinkage))
+        for k, exponents in enumerate(self.exponents(pairs, bandwidths, shrinkages)):
             kernels.log_means(exponents, self.weights, group_of_x, group_ids, log_mean[k])
         return log_mean - pairs.log_norm
 
@@ -293,7 +304,7 @@ class KernelRows:
         """Exponents (n_samples, n_terms, n_rows) by variable with their norms; any where the sample has none.
 
         Along a covariance only variables with categories have terms. `log_shares` (n_samples, n_columns)
-        are logarithms of the frequencies of the samples' categories, by default those of the class.
+        are logarithms of the frequencies of the samples' categories, by default in the class.
         """
         if not self.transform.is_diagonal:
             return self._category_terms(x, bandwidth, log_shares)
@@ -303,10 +314,10 @@ class KernelRows:
         return np.concatenate([terms, self._category_terms(x, bandwidth, log_shares)], axis=1)
 
     def conditional_terms(self, x: Floats, bandwidth: float, shrinkage: float) -> Floats:
-        """Exponents (n_terms, n_samples, n_rows) that each variable adds to those of all others of a sample.
+        """Exponents (n_terms, n_samples, n_rows) that each variable adds to the exponents of all others.
 
-        Those of `terms`; along a covariance that of d_j given the others, (P d)_j^2 / 2 P_jj, where P is the
-        precision of the variables that the sample has.
+        As `terms`; along a covariance the exponent of d_j given the others, (P d)_j^2 / 2 P_jj, where P is
+        the precision of the variables that the sample has.
         """
         terms = self.terms(x, bandwidth, shrinkage).swapaxes(0, 1)
         if self.transform.is_diagonal:

@@ -18,7 +18,7 @@ N_FOLDS = 5
 
 @dataclass(frozen=True, eq=False)
 class FoldPlan:
-    """Rows that are predicted without themselves, the folds that members are learnt without, and labels."""
+    """Rows that are predicted without themselves, and the folds without which members are learnt."""
 
     data: LabelledRows  # the rows of the search
     points: Integers  # (n_points,) which of them are predicted from all others, once for each division
@@ -26,7 +26,7 @@ class FoldPlan:
     prior: Floats  # (n_classes,)
     prior_mixing: float  # share of probabilities given to the prior
     # (n_points,) by which temperatures and member weights are fitted. They sum to 1, in each class to its
-    # prior; 0 for a point whose class has no row of another unit, and for those of `without`.
+    # prior; 0 for a point whose class has no row of another group, and for points that `without` leaves out.
     weights: Floats
 
     @classmethod
@@ -90,8 +90,8 @@ class FoldPlan:
     def count(self) -> float:
         """How many rows of equal weight all points are worth, also those that `without` leaves out.
 
-        The prior of fitted weights counts as one of so many rows. Several divisions of the rows say more of a
-        point, but do not make it several points.
+        The prior of fitted weights counts as one of so many rows. Several divisions of the rows do not make
+        several points of one.
         """
         return effective_number(self.data.all_weights[self.points]) / self.n_divisions
 
@@ -117,10 +117,10 @@ class FoldPlan:
 
 
 def weights_by_prior(data: LabelledRows, points: Integers, prior: Floats) -> Floats:
-    """Weights (n_points,) of points, those of each class together its prior; nothing for one without any."""
+    """Weights (n_points,) of points, which sum to the prior in each class that has points."""
     codes, weights = data.codes[points], data.all_weights[points]
-    of_class = np.maximum(np.bincount(codes, weights, minlength=prior.size), 1e-300)
-    shares: Floats = weights / of_class[codes] * prior[codes]
+    class_totals = np.maximum(np.bincount(codes, weights, minlength=prior.size), 1e-300)
+    shares: Floats = weights / class_totals[codes] * prior[codes]
     return shares
 
 

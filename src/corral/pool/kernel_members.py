@@ -3,9 +3,9 @@ r"""Members whose class densities are kernels on the rows, along the coordinates
 The rows of a class are shrunk towards their mean by :math:`a = \sqrt{1 - h^2}` and blurred with the bandwidth
 h, which keeps the covariance of the class (West, 1993): h = 1 is a normal density, a small h a kernel density
 of the rows. Normal densities along covariances, of all classes or of each, make linear and quadratic
-discriminants; they are kinds of their own beside the kernels, since few rows cannot tell which of them to do
-without. Two more kinds are kernel densities of the rows as they are, with bandwidths refined by variable (see
-`bandwidths`), and one has the same bandwidth for all variables.
+discriminants; they are kinds of their own beside the kernels, since few rows do not show which of them is
+needless. Two more kinds are kernel densities of the rows as they are, with bandwidths refined by variable
+(see `bandwidths`), and one has the same bandwidth for all variables.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from corral.pool.scaled_rows import ScaledRows
 from corral.pool.transforms import ClassTransform, Covariance, learn_transforms
 from corral.pool.variable_selection import choose_variables
 
-# Bandwidths of shrunk kernels, in units of the deviations of the class.
+# Bandwidths of shrunk kernels, relative to the deviations of the class.
 _BANDWIDTHS = (0.25, 0.4, 0.55, 0.7, 0.85)
 
-# Bandwidths of plain kernels, in units of the ranges of the variables, are powers of two with these
+# Bandwidths of plain kernels, relative to the ranges of the variables, are powers of two with these
 # exponents. From so many rows on there are smaller ones, down to the distance between neighbours if that is
 # not below the least.
 _FIRST_EXPONENT, _LAST_EXPONENT, _EXPONENT_STEP = -4.5, 0.5, 0.5
@@ -51,9 +51,9 @@ _OWN, _SHARED = "along the covariance of each class", "along the shared covarian
 _VARIANCES, _SELECTED = "along the variances of each class", "on the variables of each class"
 _SCALES: dict[ScaleKind, str] = {
     "score": "normal scores",
-    "standard": "standard units",
-    "rank": "rank units",
-    "range": "range units",
+    "standard": "standard scale",
+    "rank": "rank scale",
+    "range": "range scale",
 }
 
 
@@ -118,7 +118,7 @@ class KernelMember(MemberKind[list[ClassTransform]]):
         points: Integers,
         kernels: Kernels,
     ) -> Floats:
-        """Log densities (n_kernels, n_points, n_classes) of some rows by all others of other units."""
+        """Log densities (n_kernels, n_points, n_classes) of some rows by the rows of other groups."""
         weights, group_ids, x, group_of_x = (
             data.all_weights,
             data.group_ids,
@@ -152,7 +152,7 @@ class PlainKernels(KernelMember):
     n_finer: int = 0  # how many smaller bandwidths are tried than in small tables
 
     def for_rows(self, n_rows: int, n_columns: int) -> PlainKernels:
-        """Let kernels be as fine as so many rows can tell: few columns may hide many small patches."""
+        """Try kernels as fine as the distance of neighbours: few columns may have many small clusters."""
         if n_rows < _ROWS_FOR_FINE_KERNELS:
             return self
         neighbour = max(-np.log2(n_rows) / max(n_columns, 1), _LEAST_EXPONENT)

@@ -41,7 +41,7 @@ class PoolSettings(NamedTuple):
 class LargeTable:
     """A table with classes of more than `max_rows` rows, wherever its rows lie."""
 
-    # a random sample of each class, in the order in which it was drawn, with the counts of all rows
+    # a random sample of each class, in random order, with the counts of all rows
     sample: LabelledRows
     sizes: Integers  # (n_classes,) how many rows the classes have altogether
     max_rows: int  # how many kernels a class may have
@@ -108,10 +108,10 @@ def learn_large_pool(
         data, compression, pool = _pool_of_subsample(sample, table, settings, random, computation)
     else:
         prior_mixing = 1.0 / (table.n + 2.0)
-        found = search(
+        search_result = search(
             sample, settings.prior, prior_mixing, random, computation, empirical=settings.empirical
         )
-        plan = CompressionPlan.learn(sample, found, table.sizes, table.max_rows, computation)
+        plan = CompressionPlan.learn(sample, search_result, table.sizes, table.max_rows, computation)
         data, compression, pool = plan.build(table.compress(plan), table.n_rows)
     contrast = learn_contrast(table.sample, settings.min_effect)
     # On a cluster the sample stands for all rows.
@@ -140,7 +140,7 @@ def _pool_of_subsample(
 
     They are a random choice, so that whatever leaves rows out is as valid as with a smaller table.
     """
-    first = np.concatenate([of_class[: table.max_rows] for of_class in sample.data.members()])
+    first = np.concatenate([rows_of_class[: table.max_rows] for rows_of_class in sample.data.members()])
     data = replace(_weighted(sample.data.take(first), table.sizes), counts=sample.data.counts)
     sample = replace(sample, data=_weighted(sample.data, table.sizes))
     compression = Compression(data.take(first[:0]), np.ones(first.size, dtype=np.int64), table.n_rows)

@@ -24,21 +24,21 @@ from corral.shapley import Coalitions, Walk
 if TYPE_CHECKING:
     from corral.pool.densities import Mixture
 
-# Scaled samples (n_samples, n_features), a unit for each of them to leave out, or NO_UNIT, and logarithms of
-# the frequencies (n_samples, n_columns) that their levels have then, or None, to log densities
+# From scaled samples (n_samples, n_features), the group that each leaves out, or NO_GROUP, and logarithms
+# (n_samples, n_columns) of the frequencies of their categories then, or None, to log densities
 # (n_samples, n_sets).
 SetDensity = Callable[[Floats, Integers, Floats | None], Floats]
 
 
 def beginnings(log_weights: Floats, group_ids: Integers, left_out: Integers) -> Floats:
-    """Exponents (n_samples, n_rows) of no variables: minus log weights; EXCLUDED for units left out."""
+    """Exponents (n_samples, n_rows) of no variables: minus log weights; EXCLUDED for groups left out."""
     start = np.tile(-log_weights, (left_out.size, 1))
     for q in np.flatnonzero(left_out != NO_GROUP).tolist():
         start[q, group_ids == left_out[q]] = kernels.EXCLUDED
     return start
 
 
-def known_only(log_density: Floats, start: Floats) -> Floats:
+def with_empty_classes(log_density: Floats, start: Floats) -> Floats:
     """Log densities, -inf where no row is left."""
     log_density[(start >= kernels.EXCLUDED).all(axis=1)] = -np.inf
     return log_density
@@ -65,7 +65,7 @@ def product_log_densities(walk: Walk, start: Floats, T: Floats, unknown: Bools) 
             np.empty(d + 1),
             out,
         )
-    return known_only(walk.spread(out), start)
+    return with_empty_classes(walk.spread(out), start)
 
 
 def residual_directions(walk: Walk, G: Floats, unknown: Bools) -> tuple[Floats, Floats]:
@@ -102,7 +102,7 @@ def residual_directions(walk: Walk, G: Floats, unknown: Bools) -> tuple[Floats, 
 
 
 class NormalKernels:
-    """Kernels of one covariance on the rows of a class, times those of variables with categories.
+    """Kernels of one covariance on the rows of a class, times the kernels of variables with categories.
 
     Parameters
     ----------
@@ -148,10 +148,10 @@ class NormalKernels:
 
         `T` (n_samples, n_terms, n_rows) are the terms of the variables with categories.
         """
-        of_steps = np.empty((len(x), self._walk.depth.size))
+        step_log_densities = np.empty((len(x), self._walk.depth.size))
         for samples, missing in patterns(np.isnan(x)):
-            of_steps[samples] = self._visit(missing, x[samples], start[samples], T[samples])
-        return known_only(self._walk.spread(of_steps), start)
+            step_log_densities[samples] = self._visit(missing, x[samples], start[samples], T[samples])
+        return with_empty_classes(self._walk.spread(step_log_densities), start)
 
     def _visit(self, missing: Integers, x: Floats, start: Floats, T: Floats) -> Floats:
         """Log densities (n_samples, n_steps) of samples that miss the same variables."""
@@ -178,7 +178,7 @@ class NormalKernels:
 
 
 def mixture_marginals(mixture: Mixture, sets: Coalitions, group_ids: Integers) -> SetDensity:
-    """Densities of sets of variables in a class whose rows have units (n_rows,)."""
+    """Densities of sets of variables in a class; `group_ids` (n_rows,): groups of rows."""
     kept, used, transform = mixture.kernel_rows, mixture.used, mixture.transform
     if not len(kept.rows):
         return lambda x, *_: np.full((len(x), len(sets.members)), -np.inf)

@@ -53,7 +53,7 @@ class MemberKind(ABC, Generic[Learnt]):
 
     @property
     def shared_fit(self) -> Hashable:
-        """Kinds with equal values learn the same from rows: to try all of them takes as long as one."""
+        """Kinds with equal values learn the same from rows, once for all of them."""
         return self.identifier
 
     def n_divisions(self, most: int) -> int:
@@ -95,7 +95,7 @@ class MemberKind(ABC, Generic[Learnt]):
     def left_out(
         self, learnt: Learnt, data: LabelledRows, scaled: Floats, points: Integers, kernels: Kernels
     ) -> Floats:
-        """Log densities (n_kernels, n_points, n_classes) of some rows, without the rows of their units.
+        """Log densities (n_kernels, n_points, n_classes) of some rows, without the rows of their groups.
 
         `learnt` is learnt outside of their fold. That is enough for densities without kernels on rows.
 
@@ -103,7 +103,7 @@ class MemberKind(ABC, Generic[Learnt]):
         ----------
         learnt, data, scaled : see `build`.
         points : (n_points,) which rows are predicted.
-        kernels : those of all kinds that learn the same.
+        kernels : of all kinds that learn the same.
         """
         log_density = np.empty((kernels.bandwidths.size, points.size, data.labels.size))
         for k, kernel in enumerate(zip(*kernels, strict=True)):

@@ -31,7 +31,7 @@ def kind_of(identifier: str) -> AnyKind:
 
 
 def by_shared_fit(kinds: Sequence[AnyKind]) -> list[list[AnyKind]]:
-    """Put kinds together that learn the same from rows: to try all of them takes as long as one."""
+    """Group the kinds that learn the same from rows."""
     together: dict[Hashable, list[AnyKind]] = {}
     for kind in kinds:
         together.setdefault(kind.shared_fit, []).append(kind)
@@ -69,7 +69,7 @@ class Member:
         scaled = self.scale.transform(data.X)
         by_class = zip(self.classes, data.members(), strict=True)
         return replace(
-            self, classes=[of.on_rows(scaled[rows], data.weights_of(rows)) for of, rows in by_class]
+            self, classes=[density.on_rows(scaled[rows], data.weights_of(rows)) for density, rows in by_class]
         )
 
     @property
@@ -91,9 +91,9 @@ class Member:
         return log_density
 
     def log_densities_without(self, data: LabelledRows, X: Floats, group_ids: Integers) -> Floats:
-        """Log densities (n_samples, n_classes) of X without the rows of `data` that share its units.
+        """Log densities (n_samples, n_classes) of X without the rows of `data` of the same groups.
 
-        What was learnt from these rows stays.
+        Transforms that were learnt from these rows stay.
         """
         scaled, log_density = self.scale.transform(X), np.empty((len(X), len(self.classes)))
         for y, (density, rows) in enumerate(zip(self.classes, data.members(), strict=True)):

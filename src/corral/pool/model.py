@@ -1,8 +1,8 @@
 r"""A fitted pool: few members, each a classifier by class densities, and their weights.
 
 The log score of class y is :math:`\log \pi_y + \sum_m w_m \log p_m(x \mid y)` with weights :math:`w_m > 0`;
-the posterior gives a share of its probability to the prior, as that of a single classifier does.
-`members` lists the members that are tried, and `search` finds those that are kept.
+the posterior gives a share of its probability to the prior.
+`members` lists the members that are tried, and `search` chooses the members that are kept.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from corral.array_types import (
     LARGEST_INTEGER,
@@ -37,12 +36,12 @@ from corral.conformal.typicality import (
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.subsample import example_rows
 from corral.model import MAX_EXAMPLES, Examples, LocalModel
-from corral.parallel import Computation
+from corral.parallel import Computation, one_blas_thread
 from corral.pool.members import Member, kind_of
 from corral.posterior import finite_log_densities
 
-# Members that see correlations have at least this share of likenesses, if there are some: along variances a
-# value that does not go with the others is as typical as any.
+# Members with covariances have at least this share of typicality scores, if there are some: to a member
+# without them, a value that contradicts the other variables is as typical as any.
 _LEAST_CORRELATED = 0.3
 
 
@@ -59,7 +58,7 @@ _NUMBERS_OF_MEMBERS = {
 
 
 class PoolScores(NamedTuple):
-    """What to expect of a pool, from points that had no part in the choices by which they are judged."""
+    """Cross-validated scores of a pool: no point takes part in the choices by which it is scored."""
 
     # accuracy, log_loss: with classes weighing as the priors say
     accuracy: float
@@ -67,7 +66,7 @@ class PoolScores(NamedTuple):
     recall: Floats  # (n_classes,) NaN for classes that have no points
 
     def validate(self) -> None:
-        """Refuse shares that are none."""
+        """Refuse scores out of range."""
         check_number("accuracy", self.accuracy, 0.0, 1.0)
         check_number("log_loss", self.log_loss, 0.0)
         check_array("recall", self.recall, (None,), 0.0, 1.0 + 1e-9, nan=True)
@@ -79,14 +78,14 @@ class PoolScores(NamedTuple):
 
 
 class CrossFitted(NamedTuple):
-    """Log densities of training rows that were left out, and whose fold the members did not know."""
+    """Log densities of training rows by members that were learnt without the fold of the row."""
 
     points: Integers  # (n_points,) which rows
     log_density: Floats  # (n_members, n_points, n_classes)
-    log_density_of_pool: Floats  # (n_points, n_classes) their sum with weights that were fitted to other rows
+    log_density_of_pool: Floats  # (n_points, n_classes) sums with weights that were fitted to other rows
 
     def validate(self) -> None:
-        """Refuse rows that do not rise, and arrays of other shapes."""
+        """Refuse positions that are not in ascending order, and arrays of other shapes."""
         check_positions("points", self.points, LARGEST_INTEGER)
         if not self.points.size:
             raise ValueError("points are missing")
@@ -103,7 +102,7 @@ class Pool:
     temperatures: Floats  # (n_members,) at which each is calibrated on its own
     prior: Floats  # (n_classes,)
     prior_mixing: float  # share of probabilities given to the prior
-    scores: PoolScores  # what to expect
+    scores: PoolScores  # cross-validated
     table: dict[str, Any]  # columns about all members tried
     cross_fitted: CrossFitted  # log densities of training rows
 
@@ -155,10 +154,10 @@ class Pool:
 
 
 def weighted_sums(log_densities: Iterable[Floats], weights: Floats) -> Floats:
-    """Sums (n_sets, n_samples, n_classes) over members, of which one log density is held at a time."""
+    """Weighted sums (n_sets, n_samples, n_classes) over members, one of which is held at a time."""
     sums: list[Floats | float] = [0.0] * len(weights)
-    for log_density, of_member in zip(log_densities, weights.T, strict=True):
-        for k, weight in enumerate(of_member.tolist()):
+    for log_density, member_weights in zip(log_densities, weights.T, strict=True):
+        for k, weight in enumerate(member_weights.tolist()):
             if weight > 0.0:  # a member without weight may have no rows of a class
                 sums[k] = sums[k] + weight * log_density
     return np.array(sums)
@@ -176,14 +175,14 @@ class Compression:
     ranges: Floats | None = None
 
     def validate(self) -> None:
-        """Refuse rows that stand for nothing."""
+        """Refuse counts below 1 and ranges without numbers."""
         check_array("counts", self.counts, (None,), 1, LARGEST_INTEGER)
         if self.ranges is not None:
             check_array("ranges", self.ranges, (None, 2, None), -np.inf, np.inf)
 
 
 def as_training_rows(rows: LabelledRows) -> TrainingRows:
-    """The rows that a model of compressed classes keeps, in the place of those that were given."""
+    """The rows that a model of compressed classes keeps, in place of the given rows."""
     groups = rows.group_ids if rows.grouped else None
     return TrainingRows(rows.X, rows.labels[rows.codes], rows.weights, rows.n_categories, groups)
 
@@ -192,9 +191,9 @@ def as_training_rows(rows: LabelledRows) -> TrainingRows:
 class PoolModel(LocalModel):
     """A pool of members, each with a density for each class."""
 
-    pool: Pool  # members, weights, and what to expect of them
-    # of classes with many rows, if there are any; then `data` has the rows that are nearest to the centres of
-    # their cells, with the weights of these, or a subsample
+    pool: Pool  # members, weights and scores
+    # of classes with more than `max_rows` rows, if there are any. Then `data` has the row nearest to the
+    # center of each cell, with the weight of the cell, or a subsample
     compression: Compression | None = None
 
     def validate(self) -> None:
@@ -215,7 +214,7 @@ class PoolModel(LocalModel):
         if not np.array_equal(held_out.labels, self.labels) or held_out.X.shape[1] != self.n_features:
             raise ValueError("held_out has other classes or variables")
         if not equal_or_none(held_out.n_categories, self.data.n_categories):
-            raise ValueError("levels are not those of the rows")
+            raise ValueError("held_out has other categories than the rows")
         if len(held_out.X) and self.compared_rows.general:
             raise ValueError("rows with missing values, categories or groups are held out")
         if self.compared_rows.numbers.max(initial=0) >= compression.n_rows:
@@ -227,7 +226,7 @@ class PoolModel(LocalModel):
     def packed(self) -> PoolModel:
         """The model without rows that it repeats, as a file keeps it.
 
-        Kernels have none, and of compressed classes only the rows that samples are compared with are kept.
+        Kernels lose their rows. Of compressed classes only the rows that samples are compared with are kept.
         """
         pool = replace(self.pool, members=[member.without_rows() for member in self.pool.members])
         if self.compression is None:
@@ -259,14 +258,14 @@ class PoolModel(LocalModel):
         for m, (member, log_density) in enumerate(zip(pool.members, kept.log_density, strict=True)):
             temperatures = pool.temperatures[m : m + 1]
             weights = 1.0 / temperatures
-            of_member = replace(
+            member_weights = replace(
                 pool,
                 members=[member],
                 weights=weights,
                 temperatures=temperatures,
                 cross_fitted=CrossFitted(kept.points, log_density[np.newaxis], weights[0] * log_density),
             )
-            alone.append(replace(self, pool=of_member))
+            alone.append(replace(self, pool=member_weights))
         return alone
 
     @cached_property
@@ -311,27 +310,29 @@ class PoolModel(LocalModel):
         return counts
 
     def examples(self, a: int) -> Examples:
-        """Rows of a class to look at: of a compressed class, some that are in no cell."""
+        """Rows of a class to explain; for a compressed class, rows that are in no cell."""
         if self.compression is None or a not in self.compression.held_out.codes:
             return super().examples(a)
         held_out = self.compression.held_out
-        of_class = held_out.members()[a]
-        at = of_class[example_rows(held_out.X[of_class], held_out.all_weights[of_class], MAX_EXAMPLES)]
-        nothing = np.full(at.size, -1)
-        return Examples.choose(held_out, at, nothing, nothing)
+        rows_of_class = held_out.members()[a]
+        positions = rows_of_class[
+            example_rows(held_out.X[rows_of_class], held_out.all_weights[rows_of_class], MAX_EXAMPLES)
+        ]
+        unknown = np.full(positions.size, -1)
+        return Examples.choose(held_out, positions, unknown, unknown)
 
     def calibration_points(self) -> Integers:
-        """Which of the compared rows are left out, one by one: those that the search has left out."""
+        """Which of the compared rows are left out, one by one: the points of the search."""
         return self.pool.cross_fitted.points
 
     @cached_property
     def score_weights(self) -> Floats:
-        """Weights (n_members,) of likenesses: shares of the members over spreads of their log densities."""
+        """Weights (n_members,) of unscaled scores: member shares over spreads of log densities."""
         kept = self.pool.cross_fitted
         codes = self.compared_rows.codes[kept.points]
         weights = weigh_points(self.compared_rows, kept.points)
         own = self._left_out[:, np.arange(codes.size), codes]
-        spreads = [medians_and_spread(of_member, codes, weights, self.prior.size)[1] for of_member in own]
+        spreads = [medians_and_spread(scores, codes, weights, self.prior.size)[1] for scores in own]
         shares = shares_of_members(self._left_out, codes, weights)
         if not self.pool.refined.all():
             shares = np.where(self.pool.refined, 0.0, shares)
@@ -341,7 +342,7 @@ class PoolModel(LocalModel):
         return score_weights
 
     def estimates(self, X: Floats, computation: Computation, *, bandwidths: bool = False) -> Estimates:
-        """Log densities and likenesses (n_samples, n_classes), in the time of one of them."""
+        """Log densities and unscaled scores (n_samples, n_classes), in the time of one of them."""
         both = np.array([self.pool.weights, self.score_weights])
         return Estimates(*self.pool.weighted_sums(X, both, computation))
 
@@ -353,7 +354,7 @@ class PoolModel(LocalModel):
         return Estimates(kept.log_density_of_pool[positions], unscaled_score)
 
     def leave_out_of(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
-        """Estimates of rows of which values may be missing, by kernels that do not know them."""
+        """Estimates of X, of which values may be missing, without the kernels of some rows."""
         return self.estimates_without(self.compared_rows.group_ids[points], X)
 
     def estimates_without(self, group_ids: Integers, X: Floats) -> Estimates:
@@ -375,8 +376,8 @@ class PoolModel(LocalModel):
     def _left_out(self) -> Floats:
         """Log densities (n_members, n_points, n_classes) of rows, each left out.
 
-        Refined bandwidths have another level in each fold, so that those of all rows take their place. Only
-        a pool of nothing else uses them for likenesses.
+        Log densities with refined bandwidths have another level in each fold. So a pool that has nothing else
+        uses the bandwidths of all rows.
         """
         kept = self.pool.cross_fitted
         if not self.pool.refined.all():
@@ -387,5 +388,5 @@ class PoolModel(LocalModel):
 
     def _without(self, member: Member, group_ids: Integers, X: Floats) -> Floats:
         """Log densities (n_samples, n_classes) of X by a member without the group (n_samples,) of each."""
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             return finite_log_densities(member.log_densities_without(self.data, X, group_ids))

@@ -36,8 +36,8 @@ class ScaledRows:
     # (n_rows,) their order by content, so that random choices depend on neither the order of rows and columns
     # nor the names of classes
     rank: Integers
-    # how many variables a member may have. It is that of all rows in every fold, so that log densities of
-    # rows left out have the level of those of new rows.
+    # how many variables a member may have. The number is the same in every fold as for all rows, so that log
+    # densities of rows left out compare with log densities of new rows.
     most_variables: int
 
     @classmethod
@@ -46,7 +46,7 @@ class ScaledRows:
     ) -> ScaledRows:
         """Learn scales of some kinds, and ranks, by which variables are selected.
 
-        If `max_knots` is given, it limits the values at which ranks are known, and scales tell of no row
+        If `max_knots` is given, it limits the values at which ranks are known, so that a scale reveals no row
         unless values are missing or categories.
         """
         scales = {
@@ -77,7 +77,7 @@ class ScaledRows:
         """Leave rows out; the others, and all rows (n_rows, n_features) on their scales, by kind.
 
         Scales are learnt from the others alone, unless there are very many cells. So the rows that are left
-        out lie as far out on these scales as new rows lie on those of all rows.
+        out lie as far out on these scales as new rows lie on the scales of all rows.
         """
         positions = np.flatnonzero(~left_out)
         others = self.take(positions)

@@ -8,21 +8,20 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from corral.array_types import Floats, Integers
 from corral.data.dataset import LabelledRows
 from corral.data.splits import random_parts
 from corral.data.subsample import balanced_subsample, proportional_subsample
-from corral.parallel import Computation, on_threads, progress
-from corral.pool.cross_fitting import Candidate, attempt, build_member, folds_of
+from corral.parallel import Computation, on_threads, one_blas_thread, progress
+from corral.pool.cross_fitting import TriedMember, attempt, build_member, folds_of
 from corral.pool.fold_plan import N_FOLDS, FoldPlan
 from corral.pool.members import MEMBER_KINDS, AnyKind, Member, by_shared_fit, scales_of
 from corral.pool.model import CrossFitted, Pool
 from corral.pool.scaled_rows import ScaledRows
 from corral.pool.weights import judge, score_points, shares_of, tabulate, weigh
 
-# The search reads at most so many rows, and asks at most so many of them to leave themselves out.
+# The search reads at most so many rows, and predicts at most so many of them.
 SEARCH_ROWS = 20_000
 SEARCH_POINTS = 2000
 
@@ -46,39 +45,48 @@ def fit_pool(
 
     Parameters
     ----------
-    data : the rows; those that share a unit are left out together.
+    data : the rows; rows that share a group are left out together.
     prior : (n_classes,)
     random : chooses folds, and rows where there are many.
     computation : threads and progress.
     kinds : members to try.
-    empirical : whether the prior was estimated from the rows: then no row has a say in the prior that it is
-        judged by, either.
+    empirical : whether the prior was estimated from the rows: then the prior is estimated anew without the
+        rows that are scored.
     sample : more rows on their scales, if means, covariances and frequencies are learnt from these.
     """
     if sample is None:
-        whole, learnt_from = ScaledRows.learn(data, scales_of(kinds)), None
+        scaled_rows, learnt_from = ScaledRows.learn(data, scales_of(kinds)), None
     else:
-        whole = ScaledRows.on_scales(data, sample.scales)
+        scaled_rows = ScaledRows.on_scales(data, sample.scales)
         # Members are built with as many variables as they were tried with.
-        learnt_from = replace(sample, most_variables=whole.most_variables)
+        learnt_from = replace(sample, most_variables=scaled_rows.most_variables)
     prior_mixing = 1.0 / (data.n + 2.0)
-    found = search(
-        whole, prior, prior_mixing, random, computation, kinds, empirical=empirical, learnt_from=learnt_from
+    search_result = search(
+        scaled_rows,
+        prior,
+        prior_mixing,
+        random,
+        computation,
+        kinds,
+        empirical=empirical,
+        learnt_from=learnt_from,
     )
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         builds = [
-            partial(build_member, candidate, whole, learnt_from or whole, prior, found.seed)
-            for candidate in found.kept
+            partial(
+                build_member, tried_member, scaled_rows, learnt_from or scaled_rows, prior, search_result.seed
+            )
+            for tried_member in search_result.kept
         ]
         members = list(on_threads(builds, computation.n_jobs))
-    return make_pool(found, members, found.points)
+    return make_pool(search_result, members, search_result.points)
 
 
 class Search(NamedTuple):
-    """What a search has found."""
+    """Members that were tried, their weights, and the fold plan."""
 
-    candidates: Sequence[Candidate]  # all members tried
-    log_weights: Floats  # (n_candidates,) logarithms of their weights, -inf for members that are dropped
+    tried_members: Sequence[TriedMember]  # all members tried
+    log_weights: Floats  # (n_tried,) logarithms of their weights, -inf for members that are dropped
     plan: FoldPlan  # points and folds
     table: dict[str, Any]  # columns about all members tried
     chosen: Integers  # (n_chosen,) which rows the search has read
@@ -88,14 +96,14 @@ class Search(NamedTuple):
 
     @property
     def order(self) -> list[int]:
-        """Which candidates are kept, the heaviest first."""
-        heaviest = np.argsort(-shares_of(self.candidates, self.log_weights), kind="stable")
+        """Which of the tried members are kept, the heaviest first."""
+        heaviest = np.argsort(-shares_of(self.tried_members, self.log_weights), kind="stable")
         return [m for m in heaviest.tolist() if np.isfinite(self.log_weights[m])]
 
     @property
-    def kept(self) -> list[Candidate]:
+    def kept(self) -> list[TriedMember]:
         """Members that are kept, the heaviest first."""
-        return [self.candidates[m] for m in self.order]
+        return [self.tried_members[m] for m in self.order]
 
     @property
     def weights(self) -> Floats:
@@ -109,35 +117,37 @@ class Search(NamedTuple):
         return points
 
 
-def make_pool(found: Search, members: Sequence[Member], points: Integers) -> Pool:
-    """Score the members that are kept, in the order of `found.kept`, and put them together.
+def make_pool(search_result: Search, members: Sequence[Member], points: Integers) -> Pool:
+    """Score the members that are kept, in the order of `search_result.kept`, and put them together.
 
-    Log densities of points are those of the first division alone. New rows are judged by one fit, and a mean
-    over divisions would vary less than theirs. `points` (n_rows,) are the positions of `found.plan.rows`
-    among the rows of the model.
+    Log densities of points come from the first division alone. New rows are judged by one fit, and a mean
+    over divisions would vary less than theirs. `points` (n_rows,) are the positions of
+    `search_result.plan.rows` among the rows of the model.
     """
-    plan, kept = found.plan, found.kept
-    with threadpool_limits(1, user_api="blas"):
-        log_proba, log_density = judge(found.candidates, plan, found.parts, empirical=found.empirical)
+    plan, kept = search_result.plan, search_result.kept
+    with one_blas_thread():
+        log_proba, log_density = judge(
+            search_result.tried_members, plan, search_result.parts, empirical=search_result.empirical
+        )
     first, order = plan.division == 0, np.argsort(points)
     return Pool(
         members=members,
-        weights=found.weights,
-        temperatures=np.exp([-candidate.log_power for candidate in kept]),
+        weights=search_result.weights,
+        temperatures=np.exp([-tried_member.log_power for tried_member in kept]),
         prior=plan.prior,
         prior_mixing=plan.prior_mixing,
         scores=score_points(log_proba, plan),
-        table=found.table,
+        table=search_result.table,
         cross_fitted=CrossFitted(
             points[order],
-            np.array([candidate.log_density[first][order] for candidate in kept]),
+            np.array([tried_member.log_density[first][order] for tried_member in kept]),
             log_density[first][order],
         ),
     )
 
 
 def search(
-    whole: ScaledRows,
+    scaled_rows: ScaledRows,
     prior: Floats,
     prior_mixing: float,
     random: np.random.RandomState,
@@ -151,8 +161,8 @@ def search(
 
     Transforms are learnt from the same rows, or from `learnt_from` if it is given.
     """
-    chosen = proportional_subsample(whole.data, whole.rank, SEARCH_ROWS, random)
-    rows = whole.take(chosen)
+    chosen = proportional_subsample(scaled_rows.data, scaled_rows.rank, SEARCH_ROWS, random)
+    rows = scaled_rows.take(chosen)
     points = balanced_subsample(rows.data, rows.rank, SEARCH_POINTS, random)
     n_divisions = int(np.clip(_DIVIDED_ROWS // max(chosen.size, 1), 1, _MOST_DIVISIONS))
     plan = FoldPlan.prepare(rows.data, points, prior, prior_mixing, random, n_divisions)
@@ -161,14 +171,14 @@ def search(
     folds = folds_of(rows, plan, kinds, learnt_from)
     attempts = [partial(attempt, each, rows, plan, seed, folds) for each in by_shared_fit(kinds)]
     with (
-        threadpool_limits(1, user_api="blas"),  # so that sums have the same bits on any number of processors
+        one_blas_thread(),
         progress(len(kinds), "Search", computation.verbose) as advance,
     ):
-        candidates = []
+        tried_members = []
         for tried in on_threads(attempts, computation.n_jobs):
-            candidates.extend(tried)
+            tried_members.extend(tried)
             advance(len(tried))
-        log_weights = weigh(candidates, plan)
+        log_weights = weigh(tried_members, plan)
     parts = random_parts(rows.data, rows.rank, N_FOLDS, np.random.RandomState(seed_of_parts))
-    table = tabulate(candidates, log_weights, plan)
-    return Search(candidates, log_weights, plan, table, chosen, parts, empirical, seed)
+    table = tabulate(tried_members, log_weights, plan)
+    return Search(tried_members, log_weights, plan, table, chosen, parts, empirical, seed)

@@ -1,7 +1,7 @@
 r"""Transforms: in which coordinates a member sees the rows of each class, learnt from some of the rows.
 
 The transform of class y has a mean :math:`\mu_y` and a factor :math:`B_y`, whose :math:`B_y B_y^T` is the
-inverse of a covariance, so that :math:`B_y^T (x - \mu_y)` has about unit variances in the class. Variables
+inverse of a covariance, so that :math:`B_y^T (x - \mu_y)` has about the variance 1 in the class. Variables
 with categories have kernels of their own, see `categories`.
 
 **Missing values.** Means come from the rows that have the values, and covariances from all rows, missing
@@ -43,8 +43,8 @@ TRUSTED_SHARE = 0.5
 # is not infinitely dense.
 _LEAST_SHARE = 1e-3
 
-# Where one value has more than this share of the rows, a class that never has another cannot be told from one
-# that has not had it yet: in each class such a variable has its whole range as its deviation.
+# Where one value has more than this share of the rows, a class that never has another looks like one that
+# has not had it yet: in each class such a variable has its whole range as its deviation.
 _RARE = 0.9
 
 # How often missing values are expected given a covariance, before it is taken. The first one is that of the
@@ -95,7 +95,7 @@ class ClassTransform:
         if n_categories[self.variables].any() or not np.array_equal(
             n_categories[columns], self.categories.sizes
         ):
-            raise ValueError("columns have other levels")
+            raise ValueError("columns have other categories")
 
     @classmethod
     def standard(
@@ -132,11 +132,14 @@ class ClassTransform:
         return self.factor @ self.factor.T
 
     def centered(self, scaled: Floats) -> Floats:
-        """The variables of scaled rows (n_rows, n_used) less the mean, in an order of memory of their own.
+        """The variables of scaled rows (n_rows, n_used) less the mean.
 
-        NumPy chooses that of selected columns by the number of rows, and sums over columns are rounded by it.
+        In C order, which `scaled[:, variables]` has not: products of matrices in another order are rounded
+        in another way.
         """
-        return np.ascontiguousarray(scaled[:, self.variables] - self.mean)
+        centered = scaled.take(self.variables, axis=1)
+        centered -= self.mean
+        return centered
 
     def coordinates(self, centered: Floats) -> Floats:
         """Coordinates (n_rows, n_used) of rows less the mean."""
@@ -147,7 +150,7 @@ class ClassTransform:
     def missing_exponents(self, z: Floats) -> Floats:
         """Exponents (n_rows, n_used) of coordinates along a diagonal for a row that misses the variable.
 
-        They are those of a normal density with the mean and deviation of the class, but for its constant.
+        From a normal density with the mean and deviation of the class, but for its constant.
         """
         deviation = self.missing_deviation
         exponents: Floats = 0.5 * ((z - self.missing_mean) / deviation) ** 2 + np.log(deviation)
@@ -178,7 +181,7 @@ class Moments:
     sizes: Floats  # (n_classes,) how many rows of equal weight each class is worth
 
     @classmethod
-    def of(cls, x: Floats, codes: Integers, weights: Floats | None, n_classes: int) -> Moments:
+    def from_rows(cls, x: Floats, codes: Integers, weights: Floats | None, n_classes: int) -> Moments:
         """Gather the moments of scaled numeric columns."""
         has, sizes = ~np.isnan(x), effective_sizes(codes, weights, n_classes)
         weights = weights_or_ones(weights, len(codes))
@@ -192,10 +195,7 @@ class Moments:
 
     @cached_property
     def variances(self) -> Floats:
-        """(n_classes, n_variables) variances to be trusted, of all rows where a class has no value.
-
-        Along a covariance nobody asks for them.
-        """
+        """(n_classes, n_variables) shrunk variances, of all rows where a class has no value."""
         weights, counted, squares = self.weights, self.has.astype(np.float64), self.residuals**2
         by_class = _indicators(self.codes, weights, self.sizes.size)
         totals, total = by_class @ counted, np.maximum(weights @ counted, _TINY)
@@ -264,10 +264,10 @@ def _indicators(codes: Integers, weights: Floats, n_classes: int) -> Floats:
 def complete(precision: Floats, residuals: Floats) -> Floats:
     """Rows of mean 0 with missing values at their expectations given the others."""
     # Code for another order of memory is compiled for itself, and might round sums in another way.
-    gaps, d = np.ascontiguousarray(np.isnan(residuals)), len(precision)
-    completed = np.ascontiguousarray(np.where(gaps, 0.0, residuals))
-    if gaps.any():
-        kernels.complete_rows(precision, gaps, completed, np.empty(d, dtype=np.int64), np.empty((d, d)))
+    is_missing, d = np.ascontiguousarray(np.isnan(residuals)), len(precision)
+    completed = np.ascontiguousarray(np.where(is_missing, 0.0, residuals))
+    if is_missing.any():
+        kernels.complete_rows(precision, is_missing, completed, np.empty(d, dtype=np.int64), np.empty((d, d)))
     return completed
 
 
@@ -293,14 +293,14 @@ def learn_transforms(
     n_categories : (n_features,) numbers of categories, 0 for a numeric column.
     """
     categories = learn_category_kernels(
-        scaled, codes, weights, n_classes, n_categories, pulled=covariance != "none"
+        scaled, codes, weights, n_classes, n_categories, shrunk=covariance != "none"
     )
     x = scaled[:, variables]
-    moments = Moments.of(x, codes, weights, n_classes)
+    moments = Moments.from_rows(x, codes, weights, n_classes)
     if covariance == "none":
         zeros, ones = np.zeros(variables.size), np.ones(variables.size)
         by_class = zip(moments.means, np.sqrt(moments.variances), categories, strict=True)
-        return [ClassTransform(variables, zeros, ones, *of_class) for of_class in by_class]
+        return [ClassTransform(variables, zeros, ones, *class_values) for class_values in by_class]
     ranges = np.where(hardly_varies(x), spreads(x), 0.0)
     used = np.ones(moments.means.shape, dtype=bool)
     if covariance in ("own", "shared"):
@@ -309,10 +309,10 @@ def learn_transforms(
         if covariance == "selected":
             used = differing(without_missing(x), codes, weights, n_classes)
         inverse = 1.0 / np.where(ranges > 0.0, ranges, np.sqrt(moments.variances))
-        factors = [of_class[use] for of_class, use in zip(inverse, used, strict=True)]
+        factors = [class_values[use] for class_values, use in zip(inverse, used, strict=True)]
     return [
-        ClassTransform.standard(variables[use], mean[use], factor, of_class)
-        for use, mean, factor, of_class in zip(used, moments.means, factors, categories, strict=True)
+        ClassTransform.standard(variables[use], mean[use], factor, class_values)
+        for use, mean, factor, class_values in zip(used, moments.means, factors, categories, strict=True)
     ]
 
 
@@ -337,14 +337,15 @@ def repeated(scaled: Floats) -> Floats:
 
 
 def class_variances(own: Floats, within: Floats, total: Floats, sizes: Floats, repeats: Floats) -> Floats:
-    """Variances (n_classes, n_variables) to be trusted, 1 where nothing is known.
+    """Shrunk variances (n_classes, n_variables), 1 where all values are equal.
 
     Where all values differ a class has its own variance, shrunk by its logarithm towards that of all classes
-    as if by one row: with rows added to the sum of squares instead, few rows could not tell that a class
-    varies less than others. Where values repeat rows are added, too.
+    as if by one row: with rows added to the sum of squares instead, a class of few rows could not have a much
+    smaller variance than others. Where values repeat rows are added, too.
 
     `own` and `sizes` (n_classes, n_variables) are mean squares of the residuals of a class, and of how many
-    rows; `within` and `total` those of all residuals, and of all rows. `repeats` is that of `repeated`.
+    rows; `within` and `total` are mean squares of all residuals, and of all rows around their mean. `repeats`
+    comes from `repeated`.
     """
     n = sizes.sum(axis=0)
     floor = _LEAST_SHARE * total

@@ -11,7 +11,7 @@ from corral.data.weights import effective_number, effective_sizes, weights_or_on
 from corral.pool.scaled_rows import ScaledRows
 
 # The probability that a class gets a variable though it is like all rows in each of them.
-_LEVEL = 0.1
+_SIGNIFICANCE_LEVEL = 0.1
 
 # A polynomial with a smaller deviation is rounding error.
 _LEAST_DEVIATION = 1e-6
@@ -32,18 +32,18 @@ def choose_variables(rows: ScaledRows) -> Integers:
 
 def differing(ranks: Floats, codes: Integers, weights: Floats | None, n_classes: int) -> Bools:
     """Tell in which variables (n_classes, n_variables) a class differs from all rows together."""
-    level = _LEVEL / max(ranks.shape[1], 1)
+    significance_level = _SIGNIFICANCE_LEVEL / max(ranks.shape[1], 1)
     # Twice minus the logarithm is the quantile of chi-squared with two degrees of freedom.
-    differs: Bools = rank_statistics(ranks, codes, weights, n_classes) > -2.0 * np.log(level)
+    differs: Bools = rank_statistics(ranks, codes, weights, n_classes) > -2.0 * np.log(significance_level)
     return differs
 
 
 def rank_statistics(ranks: Floats, codes: Integers, weights: Floats | None, n_classes: int) -> Floats:
-    """How far each class (n_classes, n_variables) is from all rows, about chi-squared if it is not.
+    """Rank statistics (n_classes, n_variables) of classes against all rows.
 
-    Squared standardised means of two polynomials of the ranks, of location and of spread. `contrast` asks
-    more carefully, and what sets a class apart from its background rather than from all rows, but takes too
-    long to be repeated in every fold.
+    Squared standardised means of two polynomials of the ranks, of location and of spread; approximately
+    chi-squared with two degrees of freedom if the class is distributed like all rows. `contrast` compares a
+    class with its background, and is more careful, but takes too long to be repeated in every fold.
     """
     sizes = effective_sizes(codes, weights, n_classes)
     weights = weights_or_ones(weights, len(codes))
@@ -56,12 +56,12 @@ def rank_statistics(ranks: Floats, codes: Integers, weights: Floats | None, n_cl
     statistics = np.zeros((n_classes, ranks.shape[1]))
     n = effective_number(weights)
     for y in range(n_classes):
-        of_class = codes == y
-        m = weights[of_class]
-        if m.size and not of_class.all():
+        rows_of_class = codes == y
+        m = weights[rows_of_class]
+        if m.size and not rows_of_class.all():
             factor = sizes[y] / max(1.0 - sizes[y] / n, 1.0 / n)
             for polynomial in (location, spread):
-                statistics[y] += factor * (m @ polynomial[of_class] / m.sum()) ** 2
+                statistics[y] += factor * (m @ polynomial[rows_of_class] / m.sum()) ** 2
     return statistics
 
 

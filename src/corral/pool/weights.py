@@ -1,4 +1,4 @@
-r"""Candidates for a pool: weighed, and judged by points that had no part in that.
+r"""Weights of members in a pool, and scores by points that took no part in fitting them.
 
 The prior of :math:`\log w_m` has its center at :math:`\log (s_m / T_m)`, where :math:`T_m` is the temperature
 at which the member is calibrated on its own, and the shares :math:`s_m`, which sum to 1, are nearly equal
@@ -17,7 +17,7 @@ from scipy.special import chdtr
 from corral.array_types import Floats, Integers
 from corral.data.dataset import LabelledRows
 from corral.pool.calibration import fit_log_weights
-from corral.pool.cross_fitting import Candidate
+from corral.pool.cross_fitting import TriedMember
 from corral.pool.fold_plan import FoldPlan
 from corral.pool.model import PoolScores
 from corral.posterior import log_of_prior, log_probability
@@ -37,24 +37,26 @@ _MORE_EVEN = 0.05
 _MOST_MEMBERS = 6
 
 
-def weigh(candidates: Sequence[Candidate], plan: FoldPlan) -> Floats:
-    """Logarithms of the weights, -inf for candidates that are dropped."""
-    kept = list(range(len(candidates)))
+def weigh(tried_members: Sequence[TriedMember], plan: FoldPlan) -> Floats:
+    """Logarithms of the weights, -inf for members that are dropped."""
+    kept = list(range(len(tried_members)))
     while True:
-        fitted = fit_weights([candidates[m] for m in kept], plan)
-        log_weights = np.full(len(candidates), -np.inf)
+        fitted = fit_weights([tried_members[m] for m in kept], plan)
+        log_weights = np.full(len(tried_members), -np.inf)
         log_weights[kept] = fitted
-        shares = shares_of(candidates, log_weights)[kept]
+        shares = shares_of(tried_members, log_weights)[kept]
         if shares.min() >= _LEAST_SHARE and len(kept) <= _MOST_MEMBERS:
             return log_weights
         kept = [m for m in kept if m != kept[int(shares.argmin())]]
 
 
-def fit_weights(candidates: Sequence[Candidate], plan: FoldPlan) -> Floats:
-    """Logarithms of the weights of candidates, all of which are kept."""
-    log_density = np.array([candidate.log_density for candidate in candidates])
-    losses = np.array([candidate.losses[candidate.best] for candidate in candidates]) @ plan.weights
-    log_powers = np.array([candidate.log_power for candidate in candidates])
+def fit_weights(tried_members: Sequence[TriedMember], plan: FoldPlan) -> Floats:
+    """Logarithms of the weights of members, all of which are kept."""
+    log_density = np.array([tried_member.log_density for tried_member in tried_members])
+    losses = (
+        np.array([tried_member.losses[tried_member.best] for tried_member in tried_members]) @ plan.weights
+    )
+    log_powers = np.array([tried_member.log_power for tried_member in tried_members])
     return fit_log_weights(log_density, plan, log_powers + log_prior_shares(losses), _WEIGHT_DEVIATION)[0]
 
 
@@ -65,16 +67,16 @@ def log_prior_shares(losses: Floats) -> Floats:
     return log_shares
 
 
-def shares_of(candidates: Sequence[Candidate], log_weights: Floats) -> Floats:
+def shares_of(tried_members: Sequence[TriedMember], log_weights: Floats) -> Floats:
     """Shares of the pool, weights being measured by those at which each member is calibrated."""
-    log_powers = np.array([candidate.log_power for candidate in candidates])
+    log_powers = np.array([tried_member.log_power for tried_member in tried_members])
     shares: Floats = np.exp(log_weights - log_powers)
     shares /= shares.sum()
     return shares
 
 
 def judge(
-    candidates: Sequence[Candidate],
+    tried_members: Sequence[TriedMember],
     plan: FoldPlan,
     parts: Integers,
     *,
@@ -84,7 +86,7 @@ def judge(
 
     Returns log probabilities and weighted sums of log densities, both (n_points, n_classes).
     """
-    log_proba, log_density = np.empty((2, *candidates[0].log_density.shape))
+    log_proba, log_density = np.empty((2, *tried_members[0].log_density.shape))
     data = plan.data
     learnt = empirical and not even_classes(data)
     for part in np.unique(parts):
@@ -94,12 +96,12 @@ def judge(
         if learnt and (parts != part).any():
             left = np.where(parts == part, 0.0, data.all_weights)
             shares = np.bincount(data.codes, left, minlength=prior.size) / left.sum()
-            # A class that is all in this part has not been ruled out.
+            # A class with all its rows in this part keeps a positive prior.
             prior = (1.0 - plan.prior_mixing) * shares + plan.prior_mixing * prior
-        refitted = [candidate.recalibrated(others) for candidate in candidates]
+        refitted = [tried_member.recalibrated(others) for tried_member in tried_members]
         weights = np.exp(weigh(refitted, others))
         log_density[inside] = np.tensordot(
-            weights, np.array([candidate.log_density[inside] for candidate in refitted]), 1
+            weights, np.array([tried_member.log_density[inside] for tried_member in refitted]), 1
         )
         score = log_of_prior(prior) + log_density[inside]
         log_proba[inside] = log_probability(score, prior, plan.prior_mixing)
@@ -109,8 +111,8 @@ def judge(
 def even_classes(data: LabelledRows) -> bool:
     """Whether classes have numbers of rows that are more alike than chance would make them.
 
-    Such numbers were chosen, and say nothing of how frequent the classes are: the same priors hold for new
-    rows. Priors from other rows would make the class of every row that is left out the rarest one.
+    Such numbers were chosen, so that the same priors hold for new rows. Priors from other rows would make the
+    class of every row that is left out the rarest one.
     """
     if data.weights is not None:
         return False
@@ -125,28 +127,28 @@ def score_points(log_proba: Floats, plan: FoldPlan) -> PoolScores:
     codes, weights = plan.codes, plan.score_weights
     is_hit = log_proba.argmax(axis=1) == codes
     right = np.where(weights > 0.0, log_proba[np.arange(codes.size), codes], 0.0)
-    of_rows = plan.data.all_weights[plan.points]
-    totals = np.bincount(codes, of_rows, minlength=plan.prior.size)
-    hits = np.bincount(codes, of_rows * is_hit, minlength=plan.prior.size)
+    row_weights = plan.data.all_weights[plan.points]
+    totals = np.bincount(codes, row_weights, minlength=plan.prior.size)
+    hits = np.bincount(codes, row_weights * is_hit, minlength=plan.prior.size)
     recall = np.divide(hits, totals, out=np.full(totals.size, np.nan), where=totals > 0.0)
     accuracy = min(float(weights @ is_hit), 1.0)  # the weights sum to 1 but for rounding
     return PoolScores(accuracy, -float(weights @ right), recall)
 
 
-def tabulate(candidates: Sequence[Candidate], log_weights: Floats, plan: FoldPlan) -> dict[str, Any]:
-    """Tabulate all candidates, each on its own at its temperature."""
+def tabulate(tried_members: Sequence[TriedMember], log_weights: Floats, plan: FoldPlan) -> dict[str, Any]:
+    """Tabulate all members that were tried, each on its own at its temperature."""
     scores = []
-    for candidate in candidates:
-        score = plan.log_prior + np.exp(candidate.log_power) * candidate.log_density
+    for tried_member in tried_members:
+        score = plan.log_prior + np.exp(tried_member.log_power) * tried_member.log_density
         scores.append(score_points(log_probability(score, plan.prior, plan.prior_mixing), plan))
     return {
-        "member": np.array([candidate.kind.identifier for candidate in candidates], dtype=object),
-        "scale": np.array([candidate.kind.scale for candidate in candidates], dtype=object),
-        "bandwidth": np.array([candidate.bandwidth for candidate in candidates]),
-        "pull": np.array([candidate.shrinkage for candidate in candidates]),
-        "temperature": np.exp([-candidate.log_power for candidate in candidates]),
+        "member": np.array([tried_member.kind.identifier for tried_member in tried_members], dtype=object),
+        "scale": np.array([tried_member.kind.scale for tried_member in tried_members], dtype=object),
+        "bandwidth": np.array([tried_member.bandwidth for tried_member in tried_members]),
+        "pull": np.array([tried_member.shrinkage for tried_member in tried_members]),
+        "temperature": np.exp([-tried_member.log_power for tried_member in tried_members]),
         "accuracy": np.array([score.accuracy for score in scores]),
         "log_loss": np.array([score.log_loss for score in scores]),
         "weight": np.exp(log_weights),
-        "share": shares_of(candidates, log_weights),
+        "share": shares_of(tried_members, log_weights),
     }
