@@ -111,6 +111,17 @@ REFUSED = {
         "a,y\n" + text().partition("\n")[2],
         TOO_MANY_CELLS,
     ),
+    "one row with one cell too many": ("a,b,y\nr0,1,2,u\n", TOO_MANY_CELLS),
+    "a first row that ends in a separator": (
+        text(rows().set_axis([f"r{i}" for i in range(N)]).reset_index(names="id")).replace("u\n", "u,\n", 1),
+        TOO_MANY_CELLS,
+    ),
+    "rows that begin with names and end in a separator": (
+        text(rows().set_axis([f"r{i}" for i in range(N)]).reset_index(names="id"))
+        .replace("u\n", "u,\n")
+        .replace("v\n", "v,\n"),
+        TOO_MANY_CELLS,
+    ),
     "a title above the names": (
         "Measurements of May\n" + text(),
         "{} has no column 'y'; it has 'Measurements of May'.",

@@ -32,8 +32,8 @@ _ESTIMATOR_TEXT = (
     "range; lspc is its rival, on standardized columns."
 )
 _PRIORS_TEXT = (
-    "Whether priors are the shares of the classes in the table, the default, so that probabilities fit "
-    "tables like this one, or equal. Not for lspc."
+    "Priors of the classes: their shares in the table, the default, so that probabilities fit tables like "
+    "this one, or equal ones. Not for lspc."
 )
 _SCALE_TEXT = (
     "How columns are scaled before bandwidths are chosen, by default range for rodeo and standard for lspc. "
