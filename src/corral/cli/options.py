@@ -41,8 +41,8 @@ def output_or_stream(path: Path | None) -> Path | None:
     return path if path == STANDARD_STREAM else output(path)
 
 
-def output_option(*flags: str, text: str, metavar: str = "FILE", callback: Any = output) -> Any:
-    """An option that names a file to write."""
+def file_option(*flags: str, text: str, metavar: str = "FILE", callback: Any = output) -> Any:
+    """An option that names a file, by default one to write."""
     return typer.Option(*flags, metavar=metavar, help=text, callback=callback)
 
 
