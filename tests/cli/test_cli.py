@@ -116,11 +116,6 @@ def test_scores_are_those_of_scikit_learn(options, folder, frame):
     assert "thresholds" not in result
 
 
-def test_two_ways_to_hold_rows_out_are_refused(folder):
-    message = refused(*fitting(folder / "t.csv"), "--cv", 2, "--test-size", 0.3)
-    assert message == "--cv 2 and --test-size 0.3 are two ways to hold rows out: take one."
-
-
 def test_two_classes_have_thresholds_in_json(frame, tmp_path):
     frame[frame["species"] != "cat"][5:].to_csv(tmp_path / "t.csv", index=False)
     thresholds = fitted_to(tmp_path / "t.csv")["thresholds"]

@@ -351,6 +351,8 @@ def numbers_of(path, separator):
 
     rows = csv.reader(io.StringIO(path.read_bytes().decode("utf-8-sig"), newline=""), delimiter=separator)
     names, *values = [row for row in rows if row]
+    if all(len(row) == len(names) + 1 for row in values):  # the first column has no name, as R writes it
+        values = [row[1:] for row in values]
     return np.array([[number(row, name) for name in NAMES] for row in values])
 
 

@@ -9,9 +9,17 @@ import typer
 
 from corral.cli import options
 from corral.cli.app import program
+from corral.cli.options import file_option
 from corral.cli.shared import check_different, load_classifier, naming_column
 
 _PLOTS = (".png", ".svg", ".pdf")
+
+_ROW_TEXT = (
+    "Which row of the table: its id in the column that was given to 'corral fit --id', or, unless ids are "
+    "whole numbers, its number, from 0 on; may be repeated."
+)
+_AGAINST_TEXT = "Compare with this class instead of the second most probable."
+_PLOT_TEXT = "Also draw it to a .png, .svg or .pdf file."
 
 
 @program.command(
@@ -23,22 +31,10 @@ _PLOTS = (".png", ".svg", ".pdf")
 def explain(
     model: options.ModelPath,
     table: options.TablePath,
-    row: Annotated[
-        list[str],
-        typer.Option(
-            metavar="ROW",
-            help="Which row of the table: its id in the column that 'corral fit --id' was given, or, unless "
-            "ids are whole numbers, its number, from 0 on; may be repeated.",
-        ),
-    ],
-    against: Annotated[
-        str | None,
-        typer.Option(metavar="CLASS", help="Compare with this class instead of the second most probable."),
-    ] = None,
+    row: Annotated[list[str], typer.Option(metavar="ROW", help=_ROW_TEXT)],
+    against: Annotated[str | None, typer.Option(metavar="CLASS", help=_AGAINST_TEXT)] = None,
     n_rows: Annotated[int, typer.Option("--rows", help="How many training rows to list.", min=1)] = 5,
-    plot: Annotated[
-        Path | None, options.output_option("--plot", "-p", text="Also draw it to a .png, .svg or .pdf file.")
-    ] = None,
+    plot: Annotated[Path | None, file_option("--plot", "-p", text=_PLOT_TEXT)] = None,
     na_values: options.NaValues = None,
     sep: options.Separator = None,
     decimal: options.Decimal = None,

@@ -13,6 +13,7 @@ import typer
 from corral.cli import options
 from corral.cli.app import program
 from corral.cli.check import note_findings
+from corral.cli.options import file_option
 from corral.cli.shared import check_different, note, threads
 from corral.sentences.scores import accuracy_interval, grouped_rows
 from corral.sentences.tables import copied_rows, dates_as_variables
@@ -27,13 +28,15 @@ if TYPE_CHECKING:
     from corral.evaluation.held_out import HeldOut
     from corral.evaluation.splits import RowGroups, Split
 
+_MODEL_TEXT = "Write the model to this file."
+_REPORT_TEXT = "Write a report to this file."
 _ESTIMATOR_TEXT = (
     "cv pools several densities and calibrates them; rodeo is the paper's rule, on columns scaled by their "
     "range; lspc is its rival, on standardized columns."
 )
 _PRIORS_TEXT = (
-    "Whether priors are the shares of the classes in the table, the default, so that probabilities fit "
-    "tables like this one, or equal. Not for lspc."
+    "Priors of the classes: their shares in the table, the default, so that probabilities fit tables like "
+    "this one, or equal ones. Not for lspc."
 )
 _SCALE_TEXT = (
     "How columns are scaled before bandwidths are chosen, by default range for rodeo and standard for lspc. "
@@ -44,7 +47,7 @@ _TEST_SIZE_TEXT = (
     "have 5 folds instead."
 )
 _CV_TEXT = "Number of folds, each of which is held out once; 5 by default for fewer than 1000 rows."
-_LEAST_ROWS_TEXT = (
+_LEAST_TEXT = (
     "Leave out classes of fewer than N rows, duplicates not counted, or with --group of fewer than N groups."
 )
 
@@ -58,12 +61,9 @@ _LEAST_ROWS_TEXT = (
 def fit(
     table: options.TablePath,
     target: options.Target,
-    model: Annotated[
-        Path | None, options.output_option("--model", "-m", text="Write the model to this file.")
-    ] = None,
+    model: Annotated[Path | None, file_option("--model", "-m", text=_MODEL_TEXT)] = None,
     report: Annotated[
-        Path | None,
-        options.output_option("--report", "-r", metavar="FILE.html", text="Write a report to this file."),
+        Path | None, file_option("--report", "-r", metavar="FILE.html", text=_REPORT_TEXT)
     ] = None,
     estimator: Annotated[options.EstimatorName, typer.Option(help=_ESTIMATOR_TEXT)] = "cv",
     priors: Annotated[options.Priors | None, typer.Option(help=_PRIORS_TEXT)] = None,
@@ -79,7 +79,7 @@ def fit(
     missing: options.MissingRows = "keep",
     na_values: options.NaValues = None,
     least_rows: Annotated[
-        int, typer.Option("--drop-small-classes", metavar="N", help=_LEAST_ROWS_TEXT, min=1)
+        int, typer.Option("--drop-small-classes", metavar="N", help=_LEAST_TEXT, min=1)
     ] = 1,
     sep: options.Separator = None,
     decimal: options.Decimal = None,

@@ -95,6 +95,7 @@ class TableFile:
     encoding: str = _UTF8  # as Python calls it
     n_before: int = 0  # lines before the line of column names
     columns: list[str] = field(default_factory=list)  # their names
+    has_row_names: bool = False  # whether the first column of a text has no name above it, as R writes it
 
     def __str__(self) -> str:
         return "the standard input" if self.buffer is not None else str(self.path)
@@ -256,7 +257,8 @@ def _set_dialect(file: TableFile, separator: str | None, decimal: str | None, en
     with file.opened() as (stream, _):
         head = stream.read(_HEAD)
     text = codecs.getincrementaldecoder(file.encoding)(errors="replace").decode(head).removeprefix("\ufeff")
-    if len(head) == _HEAD:
+    is_cut = len(head) == _HEAD
+    if is_cut:
         text = text[: text.rfind("\n") + 1] or text
     # Spreadsheets write such a first line, and read it.
     first_line = re.match(r'"?sep=(.)"?\r?\n', text)
@@ -264,7 +266,9 @@ def _set_dialect(file: TableFile, separator: str | None, decimal: str | None, en
         text, file.n_before = text[first_line.end() :], 1
     expected = separator or named_separator(file.path)
     file.separator = separator or (first_line[1] if first_line else _find_separator(text, expected))
-    file.decimal = decimal or _find_decimal(_cells(text, file.separator), file.separator)
+    rows = _cells(text, file.separator)
+    file.has_row_names = _have_row_names(rows, is_cut=is_cut)
+    file.decimal = decimal or _find_decimal(rows, file.separator)
     unexpected = {
         f"separator {file.separator!r}": file.separator != expected,
         "decimal comma": file.decimal != (decimal or "."),
@@ -341,6 +345,18 @@ def _find_separator(text: str, expected: str) -> str:
         if share > largest_share:
             best, largest_share = separator, share
     return best
+
+
+def _have_row_names(rows: Sequence[Sequence[str]], *, is_cut: bool) -> bool:
+    """Whether each row has one cell more than the first row has names, so that its first cell is its name.
+
+    A single such row may as well have a stray separator; if the last cells of all rows are empty, they have.
+    A file that is cut here after less than two rows may have row names.
+    """
+    names, *others = rows or [[]]
+    if len(others) < 2:
+        return is_cut
+    return all(len(row) == len(names) + 1 for row in others) and any(row[-1] for row in others)
 
 
 def _find_decimal(rows: Sequence[Sequence[str]], separator: str) -> str:

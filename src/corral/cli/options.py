@@ -41,8 +41,8 @@ def output_or_stream(path: Path | None) -> Path | None:
     return path if path == STANDARD_STREAM else output(path)
 
 
-def output_option(*flags: str, text: str, metavar: str = "FILE", callback: Any = output) -> Any:
-    """An option that names a file to write."""
+def file_option(*flags: str, text: str, metavar: str = "FILE", callback: Any = output) -> Any:
+    """An option that names a file, by default one to write."""
     return typer.Option(*flags, metavar=metavar, help=text, callback=callback)
 
 
@@ -57,7 +57,7 @@ _TABLE_TEXT = (
 _SEPARATOR_TEXT = "What separates the cells of a text file, such as 'tab' or 'space'; detected by default."
 _DECIMAL_TEXT = "Decimal mark of a text file; detected by default."
 _ENCODING_TEXT = "Encoding of a text file, such as cp1252; detected by default."
-_GOAL_TEXT = "Estimate how many rows this accuracy, and this recall of each class, take."
+_GOAL_TEXT = "Estimate how many rows it takes to reach this accuracy, and this recall of each class."
 _IDS_TEXT = (
     "Column that names rows: not a variable, and kept by 'corral predict'; may be repeated. The first one "
     "names rows wherever they are shown, and for 'corral explain --row'."

@@ -12,6 +12,7 @@ import typer
 
 from corral.cli import options
 from corral.cli.app import program
+from corral.cli.options import file_option
 from corral.cli.shared import STANDARD_STREAM, check_different, load_classifier, naming_column, note, threads
 from corral.sentences.numbers import counted
 
@@ -35,6 +36,7 @@ _COSTS_TEXT = (
     "Also write the label of least expected cost. FILE is a table with the true classes in its first column "
     "and the predicted classes in its header."
 )
+_REJECT_TEXT = "Cost of giving no label (with --costs)."
 _TYPICALITY_TEXT = (
     "Whether to write how typical rows are, and which are novel. This takes about as long as the "
     "probabilities."
@@ -52,20 +54,14 @@ _FORMULAS_TEXT = (
 def predict(
     model: options.ModelPath,
     table: options.TablePath,
-    to: Annotated[
-        Path, options.output_option("--out", "-o", text=_OUT_TEXT, callback=options.output_or_stream)
-    ],
+    to: Annotated[Path, file_option("--out", "-o", text=_OUT_TEXT, callback=options.output_or_stream)],
     ids: options.Ids = None,
     keep: Annotated[bool, typer.Option("--keep", help=_KEEP_TEXT)] = False,
     coverage: Annotated[float | None, typer.Option("--set", metavar="COVERAGE", help=_SET_TEXT)] = None,
     costs: Annotated[
-        Path | None,
-        typer.Option("--costs", metavar="FILE", help=_COSTS_TEXT, callback=options.input_file),
+        Path | None, file_option("--costs", text=_COSTS_TEXT, callback=options.input_file)
     ] = None,
-    reject_cost: Annotated[
-        float | None,
-        typer.Option("--reject-cost", metavar="COST", help="Cost of giving no label (with --costs)."),
-    ] = None,
+    reject_cost: Annotated[float | None, typer.Option(metavar="COST", help=_REJECT_TEXT)] = None,
     typicality: Annotated[bool, typer.Option("--typicality/--no-typicality", help=_TYPICALITY_TEXT)] = True,
     missing: options.MissingInNewRows = "keep",
     na_values: options.NaValues = None,

@@ -9,6 +9,7 @@ import typer
 
 from corral.cli import options
 from corral.cli.app import program
+from corral.cli.options import file_option
 from corral.cli.sample_size import bounded_sizes, refuse_two_questions
 from corral.cli.shared import STANDARD_STREAM, check_different, load_classifier, naming_column, note, threads
 from corral.sentences.numbers import counted
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 
 _OUT_TEXT = "Page to write, - for the standard output; by default beside MODEL."
+_OUT = file_option("--out", "-o", text=_OUT_TEXT, metavar="FILE.html", callback=options.output_or_stream)
+_TOLERANCE_TEXT = "Add the sample-size curve down to this bound; needs --target."
 
 
 @program.command(
@@ -30,16 +33,8 @@ def report(
     model: options.ModelPath,
     table: options.TablePath,
     target: options.OptionalTarget = None,
-    to: Annotated[
-        Path | None,
-        options.output_option(
-            "--out", "-o", text=_OUT_TEXT, metavar="FILE.html", callback=options.output_or_stream
-        ),
-    ] = None,
-    tolerance: Annotated[
-        float | None,
-        typer.Option(help="Add the sample-size curve down to this bound; needs --target.", min=1e-10),
-    ] = None,
+    to: Annotated[Path | None, _OUT] = None,
+    tolerance: Annotated[float | None, typer.Option(help=_TOLERANCE_TEXT, min=1e-10)] = None,
     goal: options.Goal = None,
     group: options.Group = None,
     missing: options.MissingRows = "keep",

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _TOLERANCE_TEXT = "Run algorithm 4 instead, down to this bound on the excess error; the bound is loose."
 _INITIAL_SIZE_TEXT = "Rows of each class to start with; by default 30, or fewer of small classes."
+_TEST_SIZE_TEXT = "Test rows of each class; by default 50, or fewer."
+_STEP_TEXT = "Rows added in each step; by default 30, or one per class."
 _ALLOCATION_TEXT = "How added rows are divided among classes: as in the paper, the default, or optimally."
 
 
@@ -36,13 +38,8 @@ def sample_size(
     goal: options.Goal = None,
     tolerance: Annotated[float | None, typer.Option(help=_TOLERANCE_TEXT, min=1e-10)] = None,
     initial_size: Annotated[int | None, typer.Option(help=_INITIAL_SIZE_TEXT, min=1)] = None,
-    test_size: Annotated[
-        int | None,
-        typer.Option("--held-out", help="Test rows of each class; by default 50, or fewer.", min=1),
-    ] = None,
-    step: Annotated[
-        int | None, typer.Option(help="Rows added in each step; by default 30, or one per class.", min=1)
-    ] = None,
+    test_size: Annotated[int | None, typer.Option("--held-out", help=_TEST_SIZE_TEXT, min=1)] = None,
+    step: Annotated[int | None, typer.Option(help=_STEP_TEXT, min=1)] = None,
     allocation: Annotated[options.AllocationName | None, typer.Option(help=_ALLOCATION_TEXT)] = None,
     ids: options.Ids = None,
     drop: options.Drop = None,

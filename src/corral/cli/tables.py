@@ -169,7 +169,7 @@ def _check_index(index: pd.Index[Any], start: int, file: TableFile) -> None:
         return
     are_numbers = index.dtype.kind in "iu" and bool((np.diff(index.to_numpy()) == 1).all())
     are_names = index.nlevels == 1 and index.dtype.kind not in "iufb" and index.is_unique
-    if not (are_numbers or are_names):
+    if not (file.has_row_names and (are_numbers or are_names)):
         raise ValueError(f"{file} is not a proper table: rows have more fields than there are names.")
     note(f"{file} has one name less than columns, as R writes it: the first column is left out.")
 
