@@ -67,7 +67,7 @@ def test_B_is_that_of_the_oracle(d):
 
 @pytest.mark.parametrize(("d", "coarse", "fine"), [(1, 2001, 20001), (2, 61, 301)])
 def test_B_agrees_with_finite_differences_and_numerical_integration(d, coarse, fine):
-    # What is expected shares nothing with the closed form: derivatives are differences, integrals are sums
+    # The expected value shares nothing with the closed form: derivatives are differences, integrals are sums
     # over a grid, alpha and beta come from quadrature. The mean over samples of f becomes an integral.
     rng = np.random.default_rng(10 + d)
     n = 5
@@ -193,8 +193,8 @@ def test_a_run_is_that_of_the_oracle(cutpoint, empty):
         pools, tolerance=1e-3, **sizes, cutpoint=cutpoint, empty=empty, floor=lambda n, h0: h0 / n
     )
     assert len(expected) > 3
-    # Until rows come to an end, and until a tolerance is reached, by the second pass.
-    # A bound that means nothing reaches no tolerance.
+    # The first run ends without rows, the second one at its tolerance in the second pass, unless the bound
+    # means nothing.
     reached = expected if (cutpoint, empty) == (-1.0, "none") else expected[:2]
     for tolerance, passes in ((1e-3, expected), (expected[1]["epsilon"] * (1 + 1e-6), reached)):
         result = estimate_sample_sizes(
@@ -242,7 +242,7 @@ SEEN = []
 
 
 class Recorder(RodeoClassifier):
-    """A classifier that keeps what was fitted and predicted."""
+    """A classifier that records the rows of its fits and predictions."""
 
     def fit(self, X, y):
         SEEN.append(("fit", X, super().fit(X, y)))
@@ -290,12 +290,12 @@ def test_a_callable_that_runs_out_of_rows(table):
     result = estimate_sample_sizes(draw, [2, 1, 1], **SETTINGS | {"tolerance": 1e-9})
     assert_array_equal(result.classes, [1, 2])
     assert not result.converged
-    assert_array_equal(result.sizes, [100, 100])  # all there is, without the test samples
+    assert_array_equal(result.sizes, [100, 100])  # all rows but the test samples
     assert "used up" in result.reason
 
 
-def test_a_class_that_nothing_is_predicted_as_is_measured_at_its_own_samples():
-    # Class 1 lies on top of class 0, and its prior is nil.
+def test_a_class_that_is_never_predicted_is_measured_at_its_own_samples():
+    # Both classes have the same distribution, and class 1 has the prior 0.
     X = np.random.default_rng(0).normal(size=(200, 3))
     y = np.repeat([0, 1], 100)
     result = estimate_sample_sizes(
@@ -319,18 +319,20 @@ def test_a_bound_that_means_nothing_says_so():
     assert result.extrapolation is None
     assert " <= 0.5 with 80 rows" in repr(result)
     assert "class 'a': 40 rows, no relevant variables" in repr(result)
-    assert "means nothing: no variable is relevant for 'a', 'b', so nothing is known" in repr(result)
+    assert "means nothing: no variable is relevant for 'a', 'b', so their densities are unknown" in repr(
+        result
+    )
     assert "and no tolerance is reached, however small epsilon is" in repr(result)
     assert "extrapolation" not in repr(result)
 
     result = run(estimator=RodeoClassifier(cutpoint=-100.0), empty="all")
     assert_array_equal(result.steps[-1].r, [34, 34])
     assert result.epsilon > 5
-    assert result.caveats == ["no error exceeds another by 1, and the bound is not smaller"]
+    assert result.caveats == ["an excess error is at most 1, and the bound is not smaller"]
     assert "extrapolation (not measured): more than 10000 times the rows" in repr(result)
 
 
-# What the result says
+# Texts of results
 
 
 def test_result_of_a_run_that_converged(table):
@@ -371,7 +373,7 @@ def test_result_of_a_run_that_did_not_converge(unfinished):
 
 
 @pytest.mark.parametrize("completed", [0, 1, 3])
-def test_an_interrupted_run_returns_what_it_has(table, completed):
+def test_an_interrupted_run_returns_its_finished_steps(table, completed):
     fits = []
 
     class Interrupted(RodeoClassifier):
@@ -393,7 +395,7 @@ def test_an_interrupted_run_returns_what_it_has(table, completed):
     limited = estimate_sample_sizes(*table, **settings, max_steps=completed)
     assert limited.reason == f"the limit of {completed} steps is reached"
     assert (limited.epsilon, limited.converged) == (result.epsilon, False)
-    # A line through two points knows no error.
+    # A line through two points has no residuals.
     assert (limited.extrapolation is None) == (result.extrapolation is None) == (completed < 3)
 
 

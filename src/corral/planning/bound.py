@@ -168,12 +168,12 @@ class SampleSizes:
         empty = self.classes[self.steps[-1].r == 0].tolist()
         if empty:
             named = ", ".join(repr(label) for label in empty)
-            caveat = f"no variable is relevant for {named}, so nothing is known of their densities"
+            caveat = f"no variable is relevant for {named}, so their densities are unknown"
             if self.epsilon <= self.tolerance:
                 caveat += ", and no tolerance is reached, however small epsilon is"
             caveats.append(caveat)
         if self.epsilon >= 1.0:
-            caveats.append("no error exceeds another by 1, and the bound is not smaller")
+            caveats.append("an excess error is at most 1, and the bound is not smaller")
         return caveats
 
     @property
@@ -215,7 +215,7 @@ class SampleSizes:
     def _describe_extrapolation(self) -> list[str]:
         guess = self.extrapolation
         if guess is None:
-            return ["  extrapolation: none, because fewer than three steps found as many relevant variables"]
+            return ["  extrapolation: none, because fewer than three steps have as many relevant variables"]
         if math.isinf(guess.total):
             return ["  extrapolation: none, because epsilon does not fall from step to step"]
         if guess.total > _FARTHEST * self.sizes.sum():
