@@ -129,7 +129,7 @@ def _means(results: Results, names: Sequence[str], model: str, metric: str) -> n
 def _ahead(title: str, results: Results, names: Sequence[str], slack: float) -> Iterator[Figure]:
     """How far our means are ahead of each rival's; the smoothed log loss has no target."""
     for metric, label, sign, least in (
-        ("accuracy", "accuracy", 1.0, -slack),
+        ("accuracy", "accuracy", 1.0, 0.0 - slack),
         ("log_loss", "log loss", -1.0, 0.0),
         ("smoothed", "smoothed log loss", -1.0, 0.0),
     ):

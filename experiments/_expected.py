@@ -1,16 +1,16 @@
-r"""The Rodeo with expectations in the place of sums over rows: what it does to a class, without any chance.
+r"""The Rodeo with expectations in the place of sums over rows: its bandwidths without any chance.
 
-Where the density of a class is known, so are mean and variance of the derivative :math:`Z_j` at a point, for
-any bandwidths, and with them the step at which algorithm 1 stops. With a product kernel and independent
-variables both are products of four integrals of each variable, over its density :math:`f`:
+From the density of a class follow the mean and the variance of the derivative :math:`Z_j` at a point, for any
+bandwidths, and with them the step at which algorithm 1 stops. With a product kernel and independent variables
+both are products of four integrals of each variable, over its density :math:`f`:
 
 .. math::
 
     m = \int K_h f, \quad m' = \int \frac{\partial K_h}{\partial h} f, \quad
     q = \int K_h^2 f, \quad w = \int \Big(\frac{\partial K_h}{\partial h}\Big)^2 f.
 
-So bandwidths can be had for numbers of rows that nobody could fit, and it can be asked what they would be if
-one step of the proof of theorem 1 held.
+So bandwidths can be computed for numbers of rows that nobody could fit, also under the assumption that a step
+of the proof of theorem 1 holds.
 """
 
 from typing import NamedTuple
@@ -31,22 +31,22 @@ class Integrals(NamedTuple):
 
 
 def normal_integrals(x: np.ndarray, h: np.ndarray, mean: float, deviation: float) -> Integrals:
-    """Integrals of a normal variable: the kernel's width adds to its own."""
+    """Integrals of a normal variable: the variances of variable and kernel add."""
     u = x - mean
     variance = deviation**2 + h**2
     m = _normal(u, variance)
     dm = m * h * (u**2 - variance) / variance**2
-    # A squared kernel is one that is narrower by the square root of 2; given it, distances are normal again.
+    # A squared kernel is a kernel that is narrower by the square root of 2, so distances are normal again.
     squared = deviation**2 + 0.5 * h**2
     q = _normal(u, squared) / (2.0 * np.sqrt(np.pi) * h)
-    centre, spread = u * 0.5 * h**2 / squared, deviation**2 * 0.5 * h**2 / squared
-    second = centre**2 + spread
-    fourth = centre**4 + 6.0 * centre**2 * spread + 3.0 * spread**2
+    center, spread = u * 0.5 * h**2 / squared, deviation**2 * 0.5 * h**2 / squared
+    second = center**2 + spread
+    fourth = center**4 + 6.0 * center**2 * spread + 3.0 * spread**2
     return Integrals(m, dm, q, q * (fourth - 2.0 * h**2 * second + h**4) / h**6)
 
 
 def uniform_integrals(x: np.ndarray, h: np.ndarray) -> Integrals:
-    """Integrals of a variable that is uniform on [0, 1]: they see its ends."""
+    """Integrals of a variable that is uniform on [0, 1]; they depend on the distance from its ends."""
     low, high = -x / h, (1.0 - x) / h
     m = ndtr(high) - ndtr(low)
     dm = (low * _normal(low) - high * _normal(high)) / h
@@ -55,8 +55,8 @@ def uniform_integrals(x: np.ndarray, h: np.ndarray) -> Integrals:
     none = ndtr(high) - ndtr(low)
     second = none - (high * at_high - low * at_low)
     fourth = 3.0 * second - (high**3 * at_high - low**3 * at_low)
-    whole = 2.0 * np.sqrt(np.pi) * h
-    return Integrals(m, dm, none / whole, (0.25 * fourth - second + none) / (whole * h**2))
+    norm = 2.0 * np.sqrt(np.pi) * h
+    return Integrals(m, dm, none / norm, (0.25 * fourth - second + none) / (norm * h**2))
 
 
 def expected_rodeo(
@@ -66,7 +66,7 @@ def expected_rodeo(
 
     Parameters
     ----------
-    x : (n_points, n_variables) in the unit cube.
+    x : (n_points, n_variables) points, with coordinates between 0 and 1.
     n : rows of the class.
     relevant : (n_variables,) which are normal around 0.5; the others are uniform.
     deviation : of the relevant ones.

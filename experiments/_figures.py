@@ -33,11 +33,11 @@ PANELS = {
 }
 
 
-def draw_figures(found: Mapping[Experiment, pd.DataFrame], folder: Path) -> dict[str, dict[str, Path]]:
+def draw_figures(frames: Mapping[Experiment, pd.DataFrame], folder: Path) -> dict[str, dict[str, Path]]:
     """Draw all figures for which there are results; return their titles and files by experiment."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn: dict[str, dict[str, Path]] = {}
-    for experiment, frame in found.items():
+    for experiment, frame in frames.items():
         files = drawn.setdefault(experiment.name, {})
         if experiment.name == shifted_groups.EXPERIMENT.name:
             path = folder / "shifted_groups_means.png"
@@ -68,7 +68,7 @@ def _box_plots(bandwidths: np.ndarray, titles: Sequence[str]) -> Figure:
         titles=titles,
         feature_names=[str(j + 1) for j in range(bandwidths.shape[2])],  # as the paper counts them
     ).plot()
-    display.figure_.supylabel("mean bandwidth (scaled units)", fontsize="medium")
+    display.figure_.supylabel("mean bandwidth (scaled)", fontsize="medium")
     return display.figure_
 
 

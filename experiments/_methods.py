@@ -31,7 +31,7 @@ class Method:
     cost: str
 
 
-# The paper says nothing of units, so its rule gets the data as they are; corral's own default is the range.
+# The paper does not mention scaling, so its rule gets unscaled data; corral's own default is the range.
 METHODS = {
     "local": Method(
         "local: the paper's rule", lambda seed: RodeoClassifier(scale=None, random_state=seed), "new"
@@ -65,15 +65,13 @@ METHODS = {
 
 
 def rodeo_variant(label: str, **settings: Any) -> Method:
-    """The paper's rule, in the data's own units unless the settings name others."""
+    """The paper's rule, on unscaled data unless the settings name a scale."""
     settings = {"scale": None} | settings
     return Method(f"local, {label}", lambda seed: RodeoClassifier(**settings, random_state=seed), "light")
 
 
-RANGE = rodeo_variant("units of the range", scale="range")
+RANGE = rodeo_variant("scaled by range", scale="range")
 STANDARD = rodeo_variant("standardised", scale="standard")
 SEQUENTIAL = rodeo_variant("sequential update, as printed", update="sequential")
 # Ten shrink steps from h0 = 0.655, near h0 (n log n)^(-1/6): of those tried, nearest to the paper on anuran.
-FLOOR = rodeo_variant(
-    "units of the range, floor after ten steps", scale="range", min_bandwidth=0.655 * 0.9**10
-)
+FLOOR = rodeo_variant("scaled by range, floor after ten steps", scale="range", min_bandwidth=0.655 * 0.9**10)

@@ -1,4 +1,4 @@
-"""RESULTS.md, what reproduces and what was aimed at, and behind it a page for each experiment."""
+"""RESULTS.md with conclusions and targets, and a page for each experiment."""
 
 import math
 import os
@@ -27,7 +27,7 @@ METRICS = {
     "fit_seconds": "fit, s",
     "predict_seconds": "predict, s",
 }
-# Columns of ours that stand for a column of the paper.
+# Our method for each method of the paper.
 OURS = {"new": "local", "LSPC": "lspc"}
 POINTS = {
     "zscores": "training rows, each leaving itself out",
@@ -53,26 +53,26 @@ def write_report(experiments: Iterable[Experiment], results: Path, output: Path,
     Pages and targets of experiments without results stay as they are.
     """
     experiments = list(experiments)
-    found = {}
+    frames = {}
     for experiment in experiments:
         rows = read_results(results, experiment.name, seed)
         if rows:
-            found[experiment] = _frame(rows)
-    if not found:
+            frames[experiment] = _frame(rows)
+    if not frames:
         raise SystemExit(f"there are no results for seed {seed} in {results}: run an experiment first")
-    figures = draw_figures(found, output / "figures")
+    figures = draw_figures(frames, output / "figures")
     reading = _reading()
     pages = output / "tables"
     pages.mkdir(parents=True, exist_ok=True)
-    for experiment, frame in found.items():
+    for experiment, frame in frames.items():
         lines = [*_page(experiment, frame, reading.get(experiment.name, []))]
         for title, path in figures.get(experiment.name, {}).items():
             lines += [f"![{title}](../figures/{path.name})", ""]
         _write(pages / f"{experiment.name}.md", lines)
-    _write(pages / "runs.md", [*_provenance(found, results, seed)])
+    _write(pages / "runs.md", [*_provenance(frames, results, seed)])
     written = [experiment for experiment in experiments if (pages / f"{experiment.name}.md").exists()]
     first_page = output / "RESULTS.md"
-    targets = _targets(experiments, found, first_page)
+    targets = _targets(experiments, frames, first_page)
     lines = ["# Results", "", *reading[""], *targets, *_contents(written)]
     for name, title in FIRST_FIGURES.items():
         if (output / "figures" / name).exists():
@@ -130,14 +130,14 @@ def _frame(rows: list[dict]) -> pd.DataFrame:
     return frame
 
 
-def _provenance(found: dict[Experiment, pd.DataFrame], results: Path, seed: int) -> Iterator[str]:
+def _provenance(frames: dict[Experiment, pd.DataFrame], results: Path, seed: int) -> Iterator[str]:
     yield from ["# How it was measured", ""]
-    yield from _costs(found)
+    yield from _costs(frames)
     yield (
         f"Trials are children of the seed {seed}; their numbers are stated with every table. A difference is "
         "given in standard errors (SE) of both means and in standard deviations (SD) of the paper; "
         f"with fewer than {ENOUGH_TRIALS} trials of ours the latter stands in for our deviation. Precision "
-        "and specificity are those of each class against all others, averaged over classes. Log loss is in "
+        "and specificity compare each class with all others, and are averaged over classes. Log loss is in "
         "nats, with probabilities of zero raised to 2e-16; the SVC gives none. Times are processor times of "
         "one thread, without the first call in a process, of the trials that were timed."
     )
@@ -147,41 +147,41 @@ def _provenance(found: dict[Experiment, pd.DataFrame], results: Path, seed: int)
     yield from _table(["command", "date", "machine"], [list(line) for line in lines])
 
 
-def _costs(found: dict[Experiment, pd.DataFrame]) -> Iterator[str]:
-    """What the trials took, and what those of a quick run would take, by the mean of each method and cell."""
-    rows, whole = [], 0.0
-    for experiment, frame in found.items():
+def _costs(frames: dict[Experiment, pd.DataFrame]) -> Iterator[str]:
+    """Processor times of the trials, and of a quick run, by the mean of each method and cell."""
+    rows, total = [], 0.0
+    for experiment, frame in frames.items():
         seconds = frame["processor_seconds"].dropna()
         means = frame.groupby(["cell", "method"])["processor_seconds"].mean().dropna()
         quick = sum(means.get((task.cell, task.method), 0.0) for task in experiment.tasks(None, None)) / 60
-        whole += quick
+        total += quick
         counts = [str(len(frame)), str(len(seconds)), f"{seconds.sum() / 60:.1f}", f"{quick:.1f}"]
         rows.append([experiment.title, *counts])
     yield from _table(["experiment", "lines of results", "timed", "processor minutes", "a quick run"], rows)
     yield (
         "A line is one method on one trial. A quick run is what `make reproduce` does without results to go "
-        f"on from: {whole:.0f} processor minutes for these experiments, by the means of these lines."
+        f"on from: {total:.0f} processor minutes for these experiments, by the means of these lines."
     )
     yield ""
 
 
 def _targets(
-    experiments: Iterable[Experiment], found: dict[Experiment, pd.DataFrame], first_page: Path
+    experiments: Iterable[Experiment], frames: dict[Experiment, pd.DataFrame], first_page: Path
 ) -> Iterator[str]:
-    """What was aimed at. Of experiments without results it stays what the first page says."""
+    """Targets; lines of experiments without results are copied from the first page."""
     before = first_page.read_text().splitlines() if first_page.exists() else []
     yield from [
         "## Targets",
         "",
-        "Tables: the paper's rule, in the data's own units. Rates: [their page](tables/rates.md) has every",
+        "Tables: the paper's rule, on unscaled data. Rates: [their page](tables/rates.md) has every",
         "slope by itself and, where one is missed, the step of the proof that does not apply.",
         "",
         "| what | figure | target |  |",
         "|---|---|---|---|",
     ]
     for experiment in experiments:
-        if experiment in found:
-            for *row, met in _targets_of(experiment, found[experiment]):
+        if experiment in frames:
+            for *row, met in _target_rows(experiment, frames[experiment]):
                 yield "| " + " | ".join([*row, "met" if met else "MISSED"]) + " |"
         else:
             names = {experiment.name, experiment.zscore_table, *experiment.tables}
@@ -189,8 +189,8 @@ def _targets(
     yield ""
 
 
-def _targets_of(experiment: Experiment, frame: pd.DataFrame) -> list[list]:
-    """What was aimed at, the figure, the target and whether it is met."""
+def _target_rows(experiment: Experiment, frame: pd.DataFrame) -> list[list]:
+    """For each target its name, the figure, the target and whether it is met."""
     rows: list[list] = []
     ours = summary(frame)
     for name in experiment.tables:
@@ -227,7 +227,7 @@ def _targets_of(experiment: Experiment, frame: pd.DataFrame) -> list[list]:
 
 
 def _reading() -> dict[str, list[str]]:
-    """What READING.md says: of the first page by "", of each experiment by its name."""
+    """Sections of READING.md: the first page by "", each experiment by its name."""
     parts: dict[str, list[str]] = {"": []}
     name = ""
     for line in (Path(__file__).parent / "READING.md").read_text().splitlines():
@@ -267,7 +267,7 @@ def _beside_the_paper(experiment: Experiment, frame: pd.DataFrame) -> Iterator[s
                     continue
                 mine = ours.loc[(cell, column, metric)]
                 difference = mine["mean"] - mean
-                # A few trials do not tell their own deviation: then the paper's stands in for it.
+                # A few trials do not determine their deviation: the paper's takes its place.
                 spread = mine["std"] if mine["count"] >= ENOUGH_TRIALS else sd
                 error = math.hypot(spread / math.sqrt(mine["count"]), sd / math.sqrt(experiment.paper_trials))
                 label = experiment.methods[column].label

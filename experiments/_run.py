@@ -25,7 +25,7 @@ _warm: set[str] = set()  # labels of methods that this process has called
 
 
 def read_results(folder: Path, name: str, seed: int) -> list[dict[str, Any]]:
-    """The lines of one experiment that were found with a seed."""
+    """The lines of one experiment with a seed."""
     return [row for row in read_lines(folder / f"{name}.jsonl") if row["seed"] == seed]
 
 
@@ -77,7 +77,7 @@ def measure(experiment: Experiment, task: Task, seed: int) -> dict[str, Any]:
     trial = experiment.make_trial(data_seed, **experiment.cells[task.cell])
     method = experiment.methods[task.method]
     with threadpool_limits(1), warnings.catch_warnings():
-        # A class without relevant variables keeps them all; that is a result, not a mistake.
+        # A class without relevant variables keeps them all; that is a result, not an error.
         warnings.simplefilter("ignore", EmptySelectionWarning)
         if method.make is None:
             numbers = _judge(trial, log_softmax(trial.log_joint, axis=1), np.unique(trial.y))

@@ -1,4 +1,4 @@
-"""Slopes of the experiment `rates` on a log-log scale, beside those of theorem 1."""
+"""Slopes of the experiment `rates` on a log-log scale, beside the slopes of theorem 1."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -26,10 +26,10 @@ SLOPES = ("relevant", "center", "others", "l1", "excess")
 # Methods share the bandwidths of the first and of the second Rodeo.
 SHOWN = {"relevant": ("class", "passes"), "others": ("class",)}
 DRAWN = {"relevant": ("selected", "passes")}
-LEVEL = 0.9
+INTERVAL = 0.9
 # Largest acceptable distance of a slope from the theory.
 MOST_OFF = 0.1
-# An excess risk below this is not told from 0 by so many test rows.
+# An excess risk below this cannot be distinguished from 0 with so many test rows.
 LEAST = 2e-5
 # Methods that have targets.
 TARGETS = {
@@ -69,10 +69,10 @@ def slope(n: np.ndarray, values: np.ndarray) -> tuple[float, float]:
     """Slope of a line through log values over log n, and half the width of its 90 % interval."""
     x, z = np.log(n), np.log(values)
     x = x - x.mean()
-    found = float(x @ z / (x @ x))
-    residual = z - z.mean() - found * x
+    steepness = float(x @ z / (x @ x))
+    residual = z - z.mean() - steepness * x
     error = np.sqrt(residual @ residual / max(len(x) - 2, 1) / (x @ x))
-    return found, float(student.ppf(0.5 + 0.5 * LEVEL, max(len(x) - 2, 1)) * error)
+    return steepness, float(student.ppf(0.5 + 0.5 * INTERVAL, max(len(x) - 2, 1)) * error)
 
 
 def slopes(frame: pd.DataFrame) -> pd.DataFrame:
@@ -84,28 +84,30 @@ def slopes(frame: pd.DataFrame) -> pd.DataFrame:
             values = part.dropna(subset=quantity).groupby("n")[quantity].mean()
             values = values[values > LEAST]
             if len(values) > 2:
-                found, half = slope(values.index.to_numpy(float), values.to_numpy())
+                steepness, half = slope(values.index.to_numpy(float), values.to_numpy())
                 ends = values.index[[0, -1]], values.to_numpy()[[0, -1]]
-                rows.append((method, r, d, quantity, found, half, theory(quantity, method, r, d), *ends))
+                rows.append((method, r, d, quantity, steepness, half, theory(quantity, method, r, d), *ends))
     columns = ["method", "r", "d", "quantity", "slope", "half", "theory", "sizes", "values"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def with_settings(frame: pd.DataFrame) -> pd.DataFrame:
-    """Add r, d and n, which the names of cells tell."""
+    """Add r, d and n from the names of the cells."""
     settings = frame["cell"].str.extract(r"r = (?P<r>\d+), d = (?P<d>\d+), n = (?P<n>\d+)").astype(int)
     return pd.concat([frame, settings], axis=1)
 
 
 def slope_tables(frame: pd.DataFrame) -> Iterator[str]:
     """Targets line by line, then a table for each quantity: slopes by method and design."""
-    found = slopes(frame)
-    yield from line_by_line(found)
+    fitted = slopes(frame)
+    yield from line_by_line(fitted)
     methods = rates.EXPERIMENT.methods
     order = {name: k for k, name in enumerate(methods)}
-    found = found.sort_values(["method", "r", "d"], key=lambda column: column.map(lambda v: order.get(v, v)))
+    fitted = fitted.sort_values(
+        ["method", "r", "d"], key=lambda column: column.map(lambda v: order.get(v, v))
+    )
     for quantity in SLOPES:
-        part = found[found["quantity"] == quantity]
+        part = fitted[fitted["quantity"] == quantity]
         part = part[part["method"].isin(SHOWN.get(quantity, methods))]
         if part.empty:
             continue
@@ -122,21 +124,21 @@ def slope_tables(frame: pd.DataFrame) -> Iterator[str]:
     yield from expected_table(frame)
 
 
-def with_targets(found: pd.DataFrame) -> pd.DataFrame:
+def with_targets(fitted: pd.DataFrame) -> pd.DataFrame:
     """Slopes that have targets, and whether they hold: an excess risk may fall faster than its bound."""
-    part = found[
-        found["method"].isin(TARGETS)
-        & found["r"].isin(TARGET_RELEVANT)
-        & found["quantity"].isin(TARGET_QUANTITIES)
+    part = fitted[
+        fitted["method"].isin(TARGETS)
+        & fitted["r"].isin(TARGET_RELEVANT)
+        & fitted["quantity"].isin(TARGET_QUANTITIES)
     ]
     beyond = part["slope"] - part["theory"]
     holds = np.where(part["quantity"] == "excess", beyond <= 0.0, beyond.abs() <= MOST_OFF)
     return part.assign(off=beyond.abs(), holds=holds)
 
 
-def line_by_line(found: pd.DataFrame) -> Iterator[str]:
+def line_by_line(fitted: pd.DataFrame) -> Iterator[str]:
     """Every slope that has a target, with the step of the proof that does not apply where it is missed."""
-    part = with_targets(found)
+    part = with_targets(fitted)
     if part.empty:
         return
     yield from ["## Theorem 1, line by line", ""]
@@ -196,8 +198,8 @@ def expectation(r: int, d: int, variables: str) -> Expectation:
 
 def expected_table(frame: pd.DataFrame) -> Iterator[str]:
     """Beside what was measured: bandwidths of the Rodeo with expectations, and the L1 error they leave."""
-    found = slopes(frame).set_index(["method", "r", "d", "quantity"])["slope"]
-    designs = sorted(key for key in found.index if key[0] == "class" and key[3] == "relevant")
+    fitted = slopes(frame).set_index(["method", "r", "d", "quantity"])["slope"]
+    designs = sorted(key for key in fitted.index if key[0] == "class" and key[3] == "relevant")
     if not designs:
         return
     yield from ["## The Rodeo with expectations in the place of sums", ""]
@@ -213,35 +215,35 @@ def expected_table(frame: pd.DataFrame) -> Iterator[str]:
     yield "|" + "---|" * 14
     sizes = np.array(rates.SIZES, dtype=float)
     for _, r, d, _ in designs:
-        for variables, (of_h, of_l1) in EXPECTED.items():
+        for variables, (h_method, l1_method) in EXPECTED.items():
             h, l1 = expectation(r, d, variables)
             beyond = np.log(h[-1] / h[-2]) / np.log(FAR / sizes[-1])
             entries = [
                 *(str(r), str(d), variables, f"{h[0]:.3g}", f"{h[-2]:.3g}"),
                 f"{slope(sizes, h[:-1])[0]:.2f}",
-                _entry(found, of_h, r, d, "relevant"),
+                _entry(fitted, h_method, r, d, "relevant"),
                 f"{theory('relevant', 'class', r, d):.2f}",
                 f"{beyond:.2f}",
                 *(f"{l1[0]:.3g}", f"{l1[-2]:.3g}", f"{slope(sizes, l1[:-1])[0]:.2f}"),
-                _entry(found, of_l1, r, d, "l1"),
+                _entry(fitted, l1_method, r, d, "l1"),
                 f"{theory('l1', 'class', r, d):.2f}",
             ]
             yield "| " + " | ".join(entries) + " |"
     yield ""
 
 
-def _entry(found: pd.Series, method: str | None, r: int, d: int, quantity: str) -> str:
+def _entry(fitted: pd.Series, method: str | None, r: int, d: int, quantity: str) -> str:
     key = (method, r, d, quantity)
-    return f"{found[key]:.2f}" if key in found.index else ""
+    return f"{fitted[key]:.2f}" if key in fitted.index else ""
 
 
 def slope_targets(frame: pd.DataFrame) -> list[list]:
     """How far slopes of class bandwidths on selected variables are from the theory, for r = 1 and 2."""
-    found = with_targets(slopes(frame))
+    fitted = with_targets(slopes(frame))
     targets = []
     for method, name in TARGETS.items():
         for quantity, label in TARGET_QUANTITIES.items():
-            part = found[(found["method"] == method) & (found["quantity"] == quantity)]
+            part = fitted[(fitted["method"] == method) & (fitted["quantity"] == quantity)]
             if part.empty:
                 continue
             met = bool(part["holds"].all())

@@ -1,4 +1,4 @@
-"""What an experiment is: cells of a table, a way to draw a trial of a cell, and how many trials there are."""
+"""Experiments: cells of a table, a function that draws a trial of a cell, and numbers of trials."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from experiments._methods import METHODS, Method
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Rows to learn from and rows to judge by.
+    """Training rows and test rows.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Experiment:
     name : on the command line and of the file of results.
     title : in the report.
     make_trial : draws a trial from a seed and the settings of a cell.
-    cells : settings by name of cell; the names are those in `paper_values`.
+    cells : settings by name of cell, as in `paper_values`.
     paper_trials : trials of each cell in the paper, and with ``--full``.
     quick : trials of a quick run by the cost of a method: "new" (the paper's rule), "light", "heavy".
     variants : the paper's rule in other settings, which it may have meant.
@@ -57,7 +57,7 @@ class Experiment:
     relevant : variables, counted from 1, that describe a class, by its label; for tables of z-scores.
     detailed : cells in which bandwidths at test rows and the z-scores that follow from them are kept.
     drawn : methods whose bandwidths in these cells are drawn.
-    columns : its methods, if they are not those of all tables.
+    columns : its methods, if they differ from the methods of the other tables.
     inspect : further numbers of a fitted model, given the trial and the settings of the cell.
     """
 
@@ -98,10 +98,10 @@ class Experiment:
 
 
 def child_seeds(seed: int, trial: int) -> tuple[int, int]:
-    """Seeds of a trial's data and of its methods: those of the trial's child of `SeedSequence(seed)`.
+    """Seeds of a trial's data and of its methods, from the trial's child of `SeedSequence(seed)`.
 
-    They do not depend on how many trials there are or which run first. The cells of a table share them, so
-    that cells which differ in one thing differ in nothing else.
+    They do not depend on the number of trials or their order. The cells of a table share them, so that cells
+    which differ in one setting differ in nothing else.
     """
     data, methods = np.random.SeedSequence(seed, spawn_key=(trial,)).generate_state(2)
     return int(data), int(methods)
@@ -110,7 +110,7 @@ def child_seeds(seed: int, trial: int) -> tuple[int, int]:
 def sample_rows(
     groups: Mapping[Any, tuple[np.ndarray, np.ndarray]], n_train: int, n_test: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw rows of each class to learn from and to judge by, from two pools that may be the same."""
+    """Draw training and test rows of each class, from two pools that may be the same."""
     train, test = [], []
     for learn, judge in groups.values():
         chosen = rng.choice(judge, n_test, replace=False)
@@ -120,6 +120,6 @@ def sample_rows(
 
 
 def split_by_row(y: np.ndarray, n_train: int, n_test: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Disjoint rows, so many of each class."""
+    """Disjoint rows, `n_train` and `n_test` of each class."""
     pools = {label: (np.flatnonzero(y == label),) * 2 for label in np.unique(y)}
     return sample_rows(pools, n_train, n_test, np.random.default_rng(seed))

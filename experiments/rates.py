@@ -1,10 +1,10 @@
 r"""Theorem 1, measured: how fast bandwidths, densities and labels get better with more rows.
 
-Class y lies in the unit cube. It is normal around 0.5 in r variables of its own, and uniform in all others,
+Values lie between 0 and 1. Class y is normal around 0.5 in r variables of its own, and uniform in all others,
 so that the assumption of sparsity holds with b = 1 inside the cube. The proof goes in three steps, each of
 which has a column of its own:
 
-1. Bandwidths of relevant variables fall like :math:`h_0 (n \log n)^{-1/(4+r)}`, those of others stay at
+1. Bandwidths of relevant variables fall like :math:`h_0 (n \log n)^{-1/(4+r)}`; other bandwidths stay at
    :math:`h_0 = c_0 / \log \log n`.
 2. So the L1 error of a class density falls like :math:`n^{-2/(4+r)}`, instead of :math:`n^{-2/(4+d)}`.
 3. The excess risk over the Bayes rule is at most the sum of the L1 errors.
@@ -52,13 +52,13 @@ class Densities:
 class PlainKernels(Densities):
     """Classify by kernel densities with Scott's bandwidths for each class.
 
-    They take all variables, or with `known` those of the class alone: then they are what the proof of theorem
-    1 takes bandwidths to be, k n^(-1/(4+r)) in the relevant variables. In this design a class's own variables
-    are those that spread less than `SPREAD`.
+    They take all variables, or with `relevant_only` the relevant variables of the class. The latter have the
+    bandwidths that the proof of theorem 1 assumes, k n^(-1/(4+r)). In this design the relevant variables of a
+    class spread less than `SPREAD`.
     """
 
-    def __init__(self, *, known: bool = False) -> None:
-        self.known = known
+    def __init__(self, *, relevant_only: bool = False) -> None:
+        self.relevant_only = relevant_only
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         """Learn the widths of each class, and keep its rows."""
@@ -67,7 +67,7 @@ class PlainKernels(Densities):
         for label in self.classes_:
             rows = X[y == label]
             spread = rows.std(axis=0, ddof=1)
-            columns = np.flatnonzero((spread < SPREAD) | (not self.known))
+            columns = np.flatnonzero((spread < SPREAD) | (not self.relevant_only))
             widths = spread[columns] * len(rows) ** (-1.0 / (4 + columns.size))
             self._kernels.append((rows[:, columns], columns, widths))
         return self
@@ -79,7 +79,7 @@ class PlainKernels(Densities):
 
 
 class Rodeos:
-    """The Rodeo on all variables of each class, and a second one on those that it selects."""
+    """The Rodeo on all variables of each class, and a second one on the selected variables."""
 
     def __init__(self, X: np.ndarray, y: np.ndarray) -> None:
         self.first = RodeoClassifier(scale=None, random_state=0).fit(X, y)
@@ -132,14 +132,14 @@ class RodeoDensities(Densities):
         return np.column_stack(densities)
 
     def local_bandwidths(self, X: np.ndarray) -> np.ndarray:
-        """Bandwidths (n_samples, n_classes, n_features), those of the first Rodeo where none is selected."""
+        """Bandwidths (n_samples, n_classes, n_features); unselected variables keep the first Rodeo's."""
         h = np.tile(self.bandwidths_, (len(X), 1, 1))
         for label, (columns, model) in enumerate(zip(self._columns, self._models, strict=True)):
             h[:, label, columns] = model.local_bandwidths(X[:, columns])[:, label]
         return h
 
 
-_last: dict[bytes, Rodeos] = {}  # of the rows that this process has seen last
+_last: dict[bytes, Rodeos] = {}  # by the rows of the last trial of this process
 
 
 def rodeos_of(X: np.ndarray, y: np.ndarray) -> Rodeos:
@@ -183,14 +183,14 @@ def _draw(rng: np.random.Generator, r: int, d: int, n: int) -> tuple[np.ndarray,
 def inspect(model: Any, trial: Trial, *, r: int, **_: Any) -> dict[str, float]:
     """Measure the three steps of the proof."""
     code = np.searchsorted(np.unique(trial.y), trial.y_test)
-    at = np.arange(code.size)
+    rows = np.arange(code.size)
     posterior = np.exp(trial.log_joint - np.logaddexp.reduce(trial.log_joint, axis=1, keepdims=True))
     is_density = isinstance(model, Densities)
     scores = model.log_density(trial.X_test) if is_density else model.predict_proba(trial.X_test)
-    excess = posterior.max(axis=1) - posterior[at, scores.argmax(axis=1)]
+    excess = posterior.max(axis=1) - posterior[rows, scores.argmax(axis=1)]
     numbers = {"excess": float(excess.mean())}
     if is_density:
-        ratio = np.exp(scores[at, code] - trial.log_joint[at, code])
+        ratio = np.exp(scores[rows, code] - trial.log_joint[rows, code])
         local = getattr(model, "bandwidth", None) == "local"
         numbers["l1"] = float(np.abs(1 - ratio).mean() if local else 2 * np.maximum(1 - ratio, 0).mean())
     if isinstance(model, RodeoDensities):
@@ -239,7 +239,7 @@ EXPERIMENT = Experiment(
         "cv": METHODS["cv"],
         "plain": Method("plain kernels, all variables", lambda _: PlainKernels(), "light"),
         "known": Method(
-            "plain kernels, relevant variables known", lambda _: PlainKernels(known=True), "light"
+            "plain kernels, relevant variables known", lambda _: PlainKernels(relevant_only=True), "light"
         ),
         "bayes": METHODS["bayes"],
     },

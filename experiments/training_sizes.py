@@ -1,8 +1,8 @@
 """Different numbers of training rows: 50 to 1000 per group, two to five groups (tables 6 to 8).
 
-The paper gives no number of test rows. The standard deviations of table 6 are those of shares of about 100
-rows per group (0.027 at 0.79 in two groups, 0.0176 at 0.785 in five), so that is what we draw. Nor does it
-say which number of training rows table 8 has: it is compared with all.
+The paper gives no number of test rows. The standard deviations of table 6 fit shares of about 100 rows per
+group (0.027 at 0.79 in two groups, 0.0176 at 0.785 in five), so we draw 100. Nor does the paper give the
+number of training rows of table 8: it is compared with all.
 """
 
 from experiments import shifted_groups

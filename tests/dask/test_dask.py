@@ -23,13 +23,13 @@ from corral.dask import DaskCorralClassifier
 from corral.datasets import make_shifted_groups
 
 X, Y = make_shifted_groups(40, groups=(1, 4, 5), random_state=0)
-QUERIES, _ = make_shifted_groups(5, groups=(1, 4, 5), random_state=1)
+NEW_ROWS, _ = make_shifted_groups(5, groups=(1, 4, 5), random_state=1)
 NAMES = [f"v{j}" for j in range(X.shape[1])]
 FRAME = pd.DataFrame(X, columns=NAMES)
 
-# A search of which each class has more rows than its densities keep, and queries in many chunks.
-THINNED = {"max_rows": 15, "block_rows": 15, "random_state": 0}
-SOME_QUERIES = da.from_array(QUERIES, chunks=(2, -1))
+# Parameters with which all classes are compressed, and new rows in many chunks.
+COMPRESSED = {"max_rows": 15, "block_rows": 15, "random_state": 0}
+NEW_COLLECTION = da.from_array(NEW_ROWS, chunks=(2, -1))
 
 
 def chunked():
@@ -38,16 +38,16 @@ def chunked():
 
 
 def fit_on_cluster(X, y):
-    """All rows are brought here, so that the model is that of a local search."""
+    """Fit with few rows, which are all brought to this process: the model equals a local one."""
     return DaskCorralClassifier(random_state=0).fit(X, y)
 
 
-def assert_same(found, X, y, queries=QUERIES):
-    """Compare a model with that of a local search."""
+def assert_same(model, X, y, new_rows=NEW_ROWS):
+    """Compare a model with the one of a local fit."""
     local = CorralClassifier(random_state=0).fit(X, y)
-    np.testing.assert_array_equal(found.classes_, local.classes_)
-    np.testing.assert_array_equal(found.class_count_, local.class_count_)
-    np.testing.assert_allclose(found.log_density(queries), local.log_density(queries), rtol=0, atol=1e-10)
+    np.testing.assert_array_equal(model.classes_, local.classes_)
+    np.testing.assert_array_equal(model.class_count_, local.class_count_)
+    np.testing.assert_allclose(model.log_density(new_rows), local.log_density(new_rows), rtol=0, atol=1e-10)
 
 
 # ------------------------------------------------------------------------------- threads of this process
@@ -59,32 +59,32 @@ def assert_same(found, X, y, queries=QUERIES):
 def test_labels_of_any_kind(names):
     y = np.array(names)[np.searchsorted([1, 4, 5], Y)]
     rows, _ = chunked()
-    found = fit_on_cluster(rows, da.from_array(y, chunks=31))
+    fitted = fit_on_cluster(rows, da.from_array(y, chunks=31))
     local = CorralClassifier(random_state=0).fit(X, y)
-    assert found.classes_.dtype == local.classes_.dtype
-    labels = found.predict(da.from_array(QUERIES, chunks=(4, -1)))
-    assert labels.dtype == local.predict(QUERIES).dtype
-    np.testing.assert_array_equal(labels.compute(), local.predict(QUERIES))
+    assert fitted.classes_.dtype == local.classes_.dtype
+    labels = fitted.predict(da.from_array(NEW_ROWS, chunks=(4, -1)))
+    assert labels.dtype == local.predict(NEW_ROWS).dtype
+    np.testing.assert_array_equal(labels.compute(), local.predict(NEW_ROWS))
 
 
 def test_frames_with_text_labels_names_and_empty_partitions():
     frame = FRAME.assign(label=pd.Categorical.from_codes(np.searchsorted([1, 4, 5], Y), ["a", "b", "c"]))
     table = dd.from_pandas(frame, npartitions=4)
     table = dd.concat([table, table[table.v0 > 1e9]])  # partitions without rows
-    found = fit_on_cluster(table[NAMES], table["label"])
-    assert_same(found, FRAME, frame["label"], pd.DataFrame(QUERIES, columns=NAMES))
-    np.testing.assert_array_equal(found.feature_names_in_, NAMES)
+    fitted = fit_on_cluster(table[NAMES], table["label"])
+    assert_same(fitted, FRAME, frame["label"], pd.DataFrame(NEW_ROWS, columns=NAMES))
+    np.testing.assert_array_equal(fitted.feature_names_in_, NAMES)
     with pytest.raises(ValueError, match="feature names should match"):
-        found.predict(pd.DataFrame(QUERIES, columns=NAMES[::-1]))
+        fitted.predict(pd.DataFrame(NEW_ROWS, columns=NAMES[::-1]))
 
 
 def test_unknown_chunk_sizes_and_rows_at_hand():
     rows, labels = chunked()
     kept = rows[:, 0] > np.median(X[:, 0])
-    found = fit_on_cluster(rows[kept], labels.rechunk(rows.chunks[0])[kept])
+    fitted = fit_on_cluster(rows[kept], labels.rechunk(rows.chunks[0])[kept])
     which = X[:, 0] > np.median(X[:, 0])
-    assert_same(found, X[which], Y[which])
-    assert_same(fit_on_cluster(FRAME, Y), FRAME, Y, pd.DataFrame(QUERIES, columns=NAMES))
+    assert_same(fitted, X[which], Y[which])
+    assert_same(fit_on_cluster(FRAME, Y), FRAME, Y, pd.DataFrame(NEW_ROWS, columns=NAMES))
     assert_same(fit_on_cluster(rows, Y.tolist()), X, Y)
 
 
@@ -94,10 +94,10 @@ def test_parquet(tmp_path):
         rows = slice(30 * part, 30 * part + 30)
         FRAME.iloc[rows].assign(label=Y[rows]).to_parquet(tmp_path / f"{part}.parquet")
     table = dd.read_parquet(tmp_path)
-    found = DaskCorralClassifier(**THINNED).fit(table[NAMES], table.label)
-    expected = DaskCorralClassifier(**THINNED).fit(*chunked()).predict_proba(X)
-    np.testing.assert_allclose(found.predict_proba(FRAME), expected, rtol=0, atol=1e-10)
-    np.testing.assert_array_equal(found.predict(table[NAMES]).compute(), found.predict(FRAME))
+    fitted = DaskCorralClassifier(**COMPRESSED).fit(table[NAMES], table.label)
+    expected = DaskCorralClassifier(**COMPRESSED).fit(*chunked()).predict_proba(X)
+    np.testing.assert_allclose(fitted.predict_proba(FRAME), expected, rtol=0, atol=1e-10)
+    np.testing.assert_array_equal(fitted.predict(table[NAMES]).compute(), fitted.predict(FRAME))
 
 
 def test_refuses_bad_rows():
@@ -131,7 +131,7 @@ METHODS = (
 MODELS = [
     RodeoClassifier(beta=0.5, random_state=0),
     CorralClassifier(random_state=0),
-    DaskCorralClassifier(**THINNED),
+    DaskCorralClassifier(**COMPRESSED),
 ]
 
 
@@ -151,10 +151,10 @@ def test_collections_are_predicted_when_asked_for(fitted, method):
     if not hasattr(plain, method):
         assert isinstance(plain, CorralClassifier)  # whose members have bandwidths of their own
         return
-    expected = getattr(plain, method)(QUERIES)
-    rows = da.from_array(QUERIES, chunks=((4, 1, 10), 3))
+    expected = getattr(plain, method)(NEW_ROWS)
+    rows = da.from_array(NEW_ROWS, chunks=((4, 1, 10), 3))
     frame = dd.from_pandas(
-        pd.DataFrame(QUERIES, columns=NAMES, index=pd.Index(np.arange(15)[::-1], name="id")),
+        pd.DataFrame(NEW_ROWS, columns=NAMES, index=pd.Index(np.arange(15)[::-1], name="id")),
         npartitions=3,
         sort=False,
     )
@@ -165,16 +165,16 @@ def test_collections_are_predicted_when_asked_for(fitted, method):
     assert lazy.dtype == expected.dtype
     np.testing.assert_allclose(lazy.compute(), expected, rtol=0, atol=1e-10)
 
-    found = lazy_frame.compute()
-    np.testing.assert_allclose(np.asarray(found), expected, rtol=0, atol=1e-10)
+    predicted = lazy_frame.compute()
+    np.testing.assert_allclose(np.asarray(predicted), expected, rtol=0, atol=1e-10)
     if method != "local_bandwidths":
         assert lazy_frame.npartitions == 3
-        assert found.index.equals(frame.compute().index)
-        assert found.index.name == "id"
-    if found.ndim == 2:
-        assert found.columns.tolist() == plain.classes_.tolist()
+        assert predicted.index.equals(frame.compute().index)
+        assert predicted.index.name == "id"
+    if predicted.ndim == 2:
+        assert predicted.columns.tolist() == plain.classes_.tolist()
 
-    few = getattr(plain, method)(rows[rows[:, 0] > np.sort(QUERIES[:, 0])[-2]])
+    few = getattr(plain, method)(rows[rows[:, 0] > np.sort(NEW_ROWS[:, 0])[-2]])
     assert few.compute().shape == (1, *expected.shape[1:])  # chunks of unknown size, most of them empty
 
 
@@ -219,12 +219,12 @@ def watching(cluster, client, fatal=None):
 
 
 def search_on_cluster(cluster, client):
-    """What a model finds on a cluster, and in how many tasks."""
-    with watching(cluster, client) as of_fit:
-        model = DaskCorralClassifier(client=client, **THINNED).fit(*chunked())
-    with watching(cluster, client) as of_predict:
-        log_density = model.log_density(SOME_QUERIES).compute(scheduler=client)
-    tasks = {"fit": of_fit.done, "predict": of_predict.done}
+    """Weights and densities of a model that was fitted on a cluster, and numbers of tasks."""
+    with watching(cluster, client) as fit_watch:
+        model = DaskCorralClassifier(client=client, **COMPRESSED).fit(*chunked())
+    with watching(cluster, client) as predict_watch:
+        log_density = model.log_density(NEW_COLLECTION).compute(scheduler=client)
+    tasks = {"fit": fit_watch.done, "predict": predict_watch.done}
     return SimpleNamespace(weights=model.member_weights_, log_density=log_density, tasks=tasks)
 
 
@@ -245,7 +245,7 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def one_worker(cluster):
-    """Findings of a model that was fitted and asked on one worker."""
+    """Results of a model that was fitted, and predicts, on one worker."""
     with Client(cluster, set_as_default=False) as client:
         assert len(client.scheduler_info()["workers"]) == 1
         return search_on_cluster(cluster, client)
@@ -261,22 +261,22 @@ def client(cluster, one_worker):
 
 
 def test_same_bits_on_one_and_two_workers(cluster, client, one_worker):
-    found = search_on_cluster(cluster, client)
-    np.testing.assert_array_equal(found.weights, one_worker.weights)
-    np.testing.assert_array_equal(found.log_density, one_worker.log_density)
+    result = search_on_cluster(cluster, client)
+    np.testing.assert_array_equal(result.weights, one_worker.weights)
+    np.testing.assert_array_equal(result.log_density, one_worker.log_density)
 
 
 @pytest.mark.parametrize("when", ["fit", "predict"])
 def test_a_worker_killed_in_a_search(cluster, client, one_worker, when):
-    model = DaskCorralClassifier(client=client, **THINNED)
+    model = DaskCorralClassifier(client=client, **COMPRESSED)
     if when == "predict":
         model.fit(*chunked())
     with watching(cluster, client, fatal=one_worker.tasks[when] // 2) as watch:
         if when == "fit":
             model.fit(*chunked())
             np.testing.assert_array_equal(model.member_weights_, one_worker.weights)
-        found = model.log_density(SOME_QUERIES).compute(scheduler=client)
-        np.testing.assert_array_equal(found, one_worker.log_density)
+        log_density = model.log_density(NEW_COLLECTION).compute(scheduler=client)
+        np.testing.assert_array_equal(log_density, one_worker.log_density)
     assert watch.done > one_worker.tasks[when]
 
 
@@ -317,22 +317,22 @@ class Closing:
         return block
 
     def __reduce__(self):
-        """Dask copies what it sends, even within a process: the copy is this object."""
+        """Dask pickles arguments even within a process: unpickling returns this object."""
         CLOSINGS[id(self)] = self
-        return closing_of, (id(self),)
+        return closing_by_id, (id(self),)
 
 
 CLOSINGS: dict[int, Closing] = {}
 
 
-def closing_of(number):
+def closing_by_id(number):
     return CLOSINGS[number]
 
 
 @pytest.mark.parametrize("fatal", [1, 5], ids=["first pass", "second pass"])
-def test_a_cluster_that_goes_away_in_a_fit_is_told(fatal):
+def test_a_cluster_that_goes_away_in_a_fit_is_reported(fatal):
     rows, labels = chunked()
     with cluster_in_this_process() as cluster:
         source = rows.map_blocks(Closing(cluster, fatal), meta=np.empty((0, 0)))
         with pytest.raises(ConnectionError, match=r"the Dask cluster has gone away.*fit again"):
-            DaskCorralClassifier(**THINNED).fit(source, labels)
+            DaskCorralClassifier(**COMPRESSED).fit(source, labels)

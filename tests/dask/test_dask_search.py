@@ -13,25 +13,25 @@ from sklearn.base import clone
 from corral import ColumnKindWarning, CorralClassifier, load_model, save_model, write_report
 from corral.dask import DaskCorralClassifier
 from corral.dask.rows import as_collection, partitions, survey
-from corral.dask.sample import draw_rows, draws
+from corral.dask.sample import random_numbers, sample_rows
 from corral.datasets import make_shifted_groups
 from corral.estimators.encoding import Encoding
 
 X, Y = make_shifted_groups(40, groups=(1, 4, 5), random_state=0)
-QUERIES, _ = make_shifted_groups(5, groups=(1, 4, 5), random_state=1)
-X, QUERIES = X[:, :5], QUERIES[:, :5]
+NEW_ROWS, _ = make_shifted_groups(5, groups=(1, 4, 5), random_state=1)
+X, NEW_ROWS = X[:, :5], NEW_ROWS[:, :5]
 NAMES = [f"v{j}" for j in range(5)]
 RNG = np.random.default_rng(0)
 WEIGHTS = RNG.choice([0.0, 0.5, 1.0, 2.5], len(X))
 GROUPS = RNG.integers(20, size=len(X))
 FEW = {"max_rows": 25, "random_state": 0}
 
-# The whole of it in one chunk, in chunks that cut columns as well, and in unequal ones.
+# One chunk, chunks that cut columns as well, and unequal chunks.
 PARTITIONS = [((120,), (5,)), ((50, 50, 20), (2, 3)), ((7, 90, 23), (5,))]
 
 
 def mixed_frame():
-    """Measurements, text, booleans and ordered categories, all with gaps but for the booleans."""
+    """Measurements, text, booleans and ordered categories, all but the booleans with missing values."""
     frame = pd.DataFrame(X[:, :2].copy(), columns=NAMES[:2])  # which pandas 2 would share with X
     frame.loc[RNG.random(len(X)) < 0.1, "v1"] = np.nan
     frame["colour"] = np.where(RNG.random(len(X)) < 0.7, np.array(["blue", "green", "red"])[Y // 2], "grey")
@@ -49,29 +49,29 @@ def chunked(chunks=PARTITIONS[1], rows=X):
     return da.from_array(rows, chunks=chunks), da.from_array(Y, chunks=(chunks[0],))
 
 
-# ------------------------------------------------------------------------------- what partitions are asked
+# ------------------------------------------------------------------------------------ sampling of rows
 
 
-def test_draws_belong_to_positions():
-    whole = draws(0, 1000, seed=5)
+def test_random_numbers_belong_to_positions():
+    numbers = random_numbers(0, 1000, seed=5)
     for first in (0, 1, 3, 4, 17, 500):
-        assert_array_equal(draws(first, 100, seed=5), whole[first : first + 100])
-    assert not np.array_equal(draws(0, 1000, seed=6), whole)
-    assert abs(whole.astype(float).mean() / 2.0**64 - 0.5) < 0.05
+        assert_array_equal(random_numbers(first, 100, seed=5), numbers[first : first + 100])
+    assert not np.array_equal(random_numbers(0, 1000, seed=6), numbers)
+    assert abs(numbers.astype(float).mean() / 2.0**64 - 0.5) < 0.05
 
 
-def test_a_sample_has_the_rows_whose_draws_are_smallest():
-    sizes, drawn = np.array([7, 40, 11]), draws(0, len(X), seed=5)
+def test_a_sample_has_the_rows_with_the_smallest_numbers():
+    sizes, numbers = np.array([7, 40, 11]), random_numbers(0, len(X), seed=5)
     for chunks in PARTITIONS:
         rows, labels = chunked(chunks)
         weights = da.from_array(WEIGHTS, chunks=(chunks[0],))
         parts = partitions(as_collection(rows, 50), labels, weights, None, Encoding.of_numbers(X.shape[1]))
-        sources, of_all = survey(parts, None)
-        sample = draw_rows(sources, of_all, sizes, 5, None)
+        sources, overview = survey(parts, None)
+        sample = sample_rows(sources, overview, sizes, 5, None)
         expected = []
         for label, size in zip((1, 4, 5), sizes, strict=True):
-            of_class = [i for i in range(len(X)) if Y[i] == label and WEIGHTS[i] > 0.0]
-            expected += sorted(of_class, key=lambda i: drawn[i])[:size]
+            class_rows = [i for i in range(len(X)) if Y[i] == label and WEIGHTS[i] > 0.0]
+            expected += sorted(class_rows, key=lambda i: numbers[i])[:size]
         assert_array_equal(sample.numbers, expected)
         assert_array_equal(sample.X, X[sample.numbers])
         assert_array_equal(sample.y, Y[sample.numbers])
@@ -83,89 +83,89 @@ def test_a_sample_has_the_rows_whose_draws_are_smallest():
 
 @pytest.mark.parametrize("case", ["numbers", "weighted", "grouped", "mixed"])
 def test_few_rows_give_the_model_of_the_local_search(case):
-    rows, queries = (FRAME, FRAME[::7]) if case == "mixed" else (X, QUERIES)
+    rows, new_rows = (FRAME, FRAME[::7]) if case == "mixed" else (X, NEW_ROWS)
     weights = WEIGHTS + 0.5 if case == "weighted" else None
     groups = GROUPS if case == "grouped" else None
     local = CorralClassifier(random_state=0).fit(rows, Y, weights, groups)
-    found = DaskCorralClassifier(random_state=0, block_rows=50).fit(rows, Y, weights, groups)
-    assert_allclose(found.predict_proba(queries), local.predict_proba(queries), rtol=0, atol=1e-10)
-    assert found.cv_accuracy_ == pytest.approx(local.cv_accuracy_, abs=1e-10)
-    assert str(found.describe()) == str(local.describe())
-    assert str(found.explain(queries)) == str(local.explain(queries))
+    fitted = DaskCorralClassifier(random_state=0, block_rows=50).fit(rows, Y, weights, groups)
+    assert_allclose(fitted.predict_proba(new_rows), local.predict_proba(new_rows), rtol=0, atol=1e-10)
+    assert fitted.cv_accuracy_ == pytest.approx(local.cv_accuracy_, abs=1e-10)
+    assert str(fitted.describe()) == str(local.describe())
+    assert str(fitted.explain(new_rows)) == str(local.explain(new_rows))
 
 
 @pytest.fixture(scope="module")
-def thinned():
+def compressed():
     return DaskCorralClassifier(**FEW).fit(*chunked())
 
 
 @pytest.mark.parametrize("weights", [None, RNG.lognormal(size=len(X))], ids=["alike", "weighted"])
 def test_same_numbers_for_any_partitions(weights):
     first, *others = (DaskCorralClassifier(**FEW).fit(*chunked(chunks), weights) for chunks in PARTITIONS)
-    expected = first.predict_proba(QUERIES)
+    expected = first.predict_proba(NEW_ROWS)
     for other in others:
-        assert_allclose(other.predict_proba(QUERIES), expected, rtol=0, atol=1e-10)
+        assert_allclose(other.predict_proba(NEW_ROWS), expected, rtol=0, atol=1e-10)
         assert_allclose(other.class_prior_, first.class_prior_, rtol=1e-14)
         assert_array_equal(other.model_.data.numbers, first.model_.data.numbers)
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])
-def test_cells_have_all_rows_but_those_held_out(weights):
-    found = DaskCorralClassifier(**FEW).fit(*chunked(), weights)
+def test_centroids_have_all_rows_but_the_held_out_ones(weights):
+    fitted = DaskCorralClassifier(**FEW).fit(*chunked(), weights)
     w = np.ones(len(X)) if weights is None else weights
-    compression, data = found.model_.compression, found.model_.data
+    compression, data = fitted.model_.compression, fitted.model_.data
     in_cells = np.isin(np.arange(len(X)), compression.held_out.numbers, invert=True) & (w > 0.0)
     totals = []
-    for a, label in enumerate(found.classes_):
+    for a, label in enumerate(fitted.classes_):
         counted = (w > 0.0) & (label == Y)
-        at = np.flatnonzero(in_cells & counted)
+        rows = np.flatnonzero(in_cells & counted)
         if a not in compression.held_out.codes:
             assert_array_equal(np.sort(data.numbers[data.codes == a]), np.flatnonzero(counted))
             continue
-        assert compression.counts[data.codes == a].sum() == at.size
+        assert compression.counts[data.codes == a].sum() == rows.size
         shares = data.weights[data.codes == a]
-        totals.append(shares.sum() / w[at].sum())
-        for member in found.model_.pool.members:  # the mean is that of all rows, one by one
-            mean = np.average(member.scale.transform(X[at]), axis=0, weights=w[at])
+        totals.append(shares.sum() / w[rows].sum())
+        for member in fitted.model_.pool.members:  # the mean of centroids is the mean of the rows
+            mean = np.average(member.scale.transform(X[rows]), axis=0, weights=w[rows])
             assert_allclose(np.average(member.classes[a].rows, axis=0, weights=shares), mean, atol=1e-12)
     assert_allclose(totals, totals[0], rtol=1e-12)
 
 
-def test_counts_and_priors_are_of_all_rows(thinned):
-    assert_array_equal(thinned.class_count_, [40.0, 40.0, 40.0])
+def test_counts_and_priors_are_overview_rows(compressed):
+    assert_array_equal(compressed.class_count_, [40.0, 40.0, 40.0])
     two = DaskCorralClassifier(**FEW).fit(chunked()[0], da.from_array(np.where(Y == 1, 4, Y), chunks=33))
     assert_array_equal(two.class_count_, [80.0, 40.0])
     assert_array_equal(two.class_prior_, [2 / 3, 1 / 3])
 
 
-def test_an_ordinary_model(thinned, tmp_path):
-    local = thinned.to_local()
+def test_an_ordinary_model(compressed, tmp_path):
+    local = compressed.to_local()
     assert type(local) is CorralClassifier
-    expected = thinned.predict_proba(QUERIES)
-    assert_array_equal(local.predict_proba(QUERIES), expected)
+    expected = compressed.predict_proba(NEW_ROWS)
+    assert_array_equal(local.predict_proba(NEW_ROWS), expected)
     save_model(local, tmp_path / "groups.corral")
     loaded = load_model(tmp_path / "groups.corral")
-    assert_array_equal(loaded.predict_proba(QUERIES), expected)
-    assert str(loaded.explain(QUERIES)) == str(thinned.explain(QUERIES))
+    assert_array_equal(loaded.predict_proba(NEW_ROWS), expected)
+    assert str(loaded.explain(NEW_ROWS)) == str(compressed.explain(NEW_ROWS))
     with pytest.raises(TypeError, match=r"not DaskCorralClassifier; call its to_local\(\) first"):
-        save_model(thinned, tmp_path / "cluster.corral")
-    write_report(thinned, QUERIES[:3], path=tmp_path / "report.html")
-    assert thinned.typicality(QUERIES).shape == (15, 3)
-    assert thinned.predict_set(QUERIES).shape == (15, 3)
-    assert not hasattr(thinned, "partial_fit")
-    rows = thinned.explain(QUERIES[:1]).rows[0]  # those of the table
+        save_model(compressed, tmp_path / "cluster.corral")
+    write_report(compressed, NEW_ROWS[:3], path=tmp_path / "report.html")
+    assert compressed.typicality(NEW_ROWS).shape == (15, 3)
+    assert compressed.predict_set(NEW_ROWS).shape == (15, 3)
+    assert not hasattr(compressed, "partial_fit")
+    rows = compressed.explain(NEW_ROWS[:1]).rows[0]  # numbers in the table
     assert rows.size == 5
-    assert_array_equal(thinned.model_.rows_by_number(rows), X[rows])
+    assert_array_equal(compressed.model_.rows_by_number(rows), X[rows])
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_levels_gaps_weights_and_groups_of_many_rows(known, tmp_path):
+@pytest.mark.parametrize("has_categories", [True, False])
+def test_categories_missing_values_weights_and_groups_of_many_rows(has_categories, tmp_path):
     frame = FRAME.assign(is_wet=FRAME["is_wet"].astype("category"))
     tables = [dd.from_pandas(frame, npartitions=n, sort=False) for n in (3, 5)]
     columns = pd.DataFrame({"y": Y, "w": WEIGHTS, "g": GROUPS}).assign(g=lambda t: "g" + t["g"].astype(str))
     models = []
     for table in tables:
-        if not known:
+        if not has_categories:
             table["is_wet"] = table["is_wet"].cat.as_unknown()
         others = dd.from_pandas(columns, npartitions=table.npartitions, sort=False)
         models.append(DaskCorralClassifier(**FEW).fit(table, others["y"], others["w"], others["g"]))
@@ -185,20 +185,20 @@ def test_levels_gaps_weights_and_groups_of_many_rows(known, tmp_path):
     assert_array_equal(loaded.explain(frame[:2]).rows, first.explain(frame[:2]).rows)
 
 
-def test_numbers_that_are_levels():
+def test_numbers_that_are_categories():
     codes = np.searchsorted([1, 4, 5], Y)
     table = np.column_stack([X[:, 0], codes])
-    found = DaskCorralClassifier(**FEW, categorical_features=[1]).fit(*chunked(((60, 60), (2,)), table))
-    assert found.encoding_.categories[1] == [0.0, 1.0, 2.0]
-    assert (found.predict(table) == Y).all()
+    fitted = DaskCorralClassifier(**FEW, categorical_features=[1]).fit(*chunked(((60, 60), (2,)), table))
+    assert fitted.encoding_.categories[1] == [0.0, 1.0, 2.0]
+    assert (fitted.predict(table) == Y).all()
 
 
-def test_copies_of_an_estimator(thinned):
+def test_clones_of_an_estimator(compressed):
     client = object()
     copy = clone(DaskCorralClassifier(client=client, max_rows=7))
     assert (copy.client, copy.max_rows) == (client, 7)  # a client cannot be copied
-    copy = pickle.loads(pickle.dumps(thinned))
-    assert_array_equal(copy.predict_proba(QUERIES), thinned.predict_proba(QUERIES))
+    copy = pickle.loads(pickle.dumps(compressed))
+    assert_array_equal(copy.predict_proba(NEW_ROWS), compressed.predict_proba(NEW_ROWS))
 
 
 # --------------------------------------------------------------------------------------------- refusals
@@ -230,7 +230,7 @@ def test_refuses_parameters(change, complaint):
             "holds dates, which only CorralClassifier makes variables of",
         ),
         (np.where(Y == 4, np.inf, 1.0), "holds an infinite value"),
-        ([f"id {i}" for i in range(len(X))], "holds more than 100 levels"),
+        ([f"id {i}" for i in range(len(X))], "holds more than 100 categories"),
     ],
     ids=["dates", "infinite", "ids"],
 )
@@ -241,7 +241,7 @@ def test_refuses_columns_by_name(column, complaint, monkeypatch):
         DaskCorralClassifier(**FEW).fit(frame, dd.from_pandas(pd.Series(Y), 2))
 
 
-def test_refuses_categories_and_groups_that_are_not_known():
+def test_refuses_unknown_categories_and_groups():
     ordered = dd.from_pandas(FRAME, npartitions=2)
     ordered["size"] = ordered["size"].cat.as_unknown()
     y = dd.from_pandas(pd.Series(Y), npartitions=2)
@@ -255,7 +255,7 @@ def test_refuses_categories_and_groups_that_are_not_known():
             DaskCorralClassifier(**FEW, **options).fit(rows, labels, groups=groups)
 
 
-def test_text_of_dates_is_told_to_be_categories():
+def test_text_of_dates_warns_that_it_becomes_categories():
     days = pd.date_range("2020", periods=3).astype(str)[np.arange(len(X)) % 3]
     frame = dd.from_pandas(pd.DataFrame(X, columns=NAMES).assign(more=days), npartitions=2)
     with pytest.warns(ColumnKindWarning, match="Column 'more' holds dates as text"):

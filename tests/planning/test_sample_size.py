@@ -67,7 +67,7 @@ def test_B_is_that_of_the_oracle(d):
 
 @pytest.mark.parametrize(("d", "coarse", "fine"), [(1, 2001, 20001), (2, 61, 301)])
 def test_B_agrees_with_finite_differences_and_numerical_integration(d, coarse, fine):
-    # What is expected shares nothing with the closed form: derivatives are differences, integrals are sums
+    # The expected value shares nothing with the closed form: derivatives are differences, integrals are sums
     # over a grid, alpha and beta come from quadrature. The mean over samples of f becomes an integral.
     rng = np.random.default_rng(10 + d)
     n = 5
@@ -94,15 +94,15 @@ def test_B_agrees_with_finite_differences_and_numerical_integration(d, coarse, f
     expected += beta * np.prod(k) ** -0.5 * np.sqrt(f(x)).sum() * cell
 
     x, cell = grid(coarse)
-    found = sum(f(point) * B_of(rows, point[np.newaxis], h[np.newaxis]) for point in x) * cell
-    assert_allclose(found, expected, rtol=1e-4)
+    integral = sum(f(point) * B_of(rows, point[np.newaxis], h[np.newaxis]) for point in x) * cell
+    assert_allclose(integral, expected, rtol=1e-4)
 
 
-def test_B_does_not_depend_on_units_and_stays_finite_however_far_a_sample_is():
+def test_B_does_not_depend_on_scales_and_stays_finite_however_far_a_sample_is():
     rng = np.random.default_rng(0)
     rows, x, h = rng.normal(size=(20, 3)), rng.normal(size=(9, 3)), rng.uniform(0.2, 1, (9, 3))
-    unit = np.array([1e-6, 1.0, 1e9])
-    assert_allclose(l1_bound(rows * unit, x * unit, h * unit), l1_bound(rows, x, h), rtol=1e-9)
+    scale = np.array([1e-6, 1.0, 1e9])
+    assert_allclose(l1_bound(rows * scale, x * scale, h * scale), l1_bound(rows, x, h), rtol=1e-9)
     assert 1e100 < l1_bound(np.zeros((3, 2)), np.full((1, 2), 1e100), np.full((1, 2), 1e-9)) < np.inf
 
 
@@ -150,13 +150,13 @@ def test_A_is_proportional_to_B_within_rounding_where_no_limit_binds(problem):
 
 
 @given(arrangements())
-def test_sizes_are_those_of_the_oracle_but_for_rounding(problem):
-    found = arrange(**problem, allocation="proportional")
+def test_sizes_agree_with_the_oracle_but_for_rounding(problem):
+    sizes = arrange(**problem, allocation="proportional")
     expected = paper_oracle.rearrange(
         problem["B"].tolist(), problem["r"].tolist(), problem["total"], problem["low"], problem["high"]
     )
-    # Whoever gets a row that rounding leaves over, nobody is off by more than the number of other classes.
-    assert np.abs(found - expected).max() < len(expected)
+    # Rounding moves a class by at most the number of other classes.
+    assert np.abs(sizes - expected).max() < len(expected)
 
 
 @given(arrangements())
@@ -193,8 +193,8 @@ def test_a_run_is_that_of_the_oracle(cutpoint, empty):
         pools, tolerance=1e-3, **sizes, cutpoint=cutpoint, empty=empty, floor=lambda n, h0: h0 / n
     )
     assert len(expected) > 3
-    # Until rows come to an end, and until a tolerance is reached, by the second pass.
-    # A bound that means nothing reaches no tolerance.
+    # The first run ends without rows, the second one at its tolerance in the second pass, unless the bound
+    # means nothing.
     reached = expected if (cutpoint, empty) == (-1.0, "none") else expected[:2]
     for tolerance, passes in ((1e-3, expected), (expected[1]["epsilon"] * (1 + 1e-6), reached)):
         result = estimate_sample_sizes(
@@ -242,7 +242,7 @@ SEEN = []
 
 
 class Recorder(RodeoClassifier):
-    """A classifier that keeps what was fitted and predicted."""
+    """A classifier that records the rows of its fits and predictions."""
 
     def fit(self, X, y):
         SEEN.append(("fit", X, super().fit(X, y)))
@@ -290,12 +290,12 @@ def test_a_callable_that_runs_out_of_rows(table):
     result = estimate_sample_sizes(draw, [2, 1, 1], **SETTINGS | {"tolerance": 1e-9})
     assert_array_equal(result.classes, [1, 2])
     assert not result.converged
-    assert_array_equal(result.sizes, [100, 100])  # all there is, without the test samples
+    assert_array_equal(result.sizes, [100, 100])  # all rows but the test samples
     assert "used up" in result.reason
 
 
-def test_a_class_that_nothing_is_predicted_as_is_measured_at_its_own_samples():
-    # Class 1 lies on top of class 0, and its prior is nil.
+def test_a_class_that_is_never_predicted_is_measured_at_its_own_samples():
+    # Both classes have the same distribution, and class 1 has the prior 0.
     X = np.random.default_rng(0).normal(size=(200, 3))
     y = np.repeat([0, 1], 100)
     result = estimate_sample_sizes(
@@ -319,18 +319,20 @@ def test_a_bound_that_means_nothing_says_so():
     assert result.extrapolation is None
     assert " <= 0.5 with 80 rows" in repr(result)
     assert "class 'a': 40 rows, no relevant variables" in repr(result)
-    assert "means nothing: no variable is relevant for 'a', 'b', so nothing is known" in repr(result)
+    assert "means nothing: no variable is relevant for 'a', 'b', so their densities are unknown" in repr(
+        result
+    )
     assert "and no tolerance is reached, however small epsilon is" in repr(result)
     assert "extrapolation" not in repr(result)
 
     result = run(estimator=RodeoClassifier(cutpoint=-100.0), empty="all")
     assert_array_equal(result.steps[-1].r, [34, 34])
     assert result.epsilon > 5
-    assert result.caveats == ["no error exceeds another by 1, and the bound is not smaller"]
+    assert result.caveats == ["an excess error is at most 1, and the bound is not smaller"]
     assert "extrapolation (not measured): more than 10000 times the rows" in repr(result)
 
 
-# What the result says
+# Texts of results
 
 
 def test_result_of_a_run_that_converged(table):
@@ -371,7 +373,7 @@ def test_result_of_a_run_that_did_not_converge(unfinished):
 
 
 @pytest.mark.parametrize("completed", [0, 1, 3])
-def test_an_interrupted_run_returns_what_it_has(table, completed):
+def test_an_interrupted_run_returns_its_finished_steps(table, completed):
     fits = []
 
     class Interrupted(RodeoClassifier):
@@ -393,7 +395,7 @@ def test_an_interrupted_run_returns_what_it_has(table, completed):
     limited = estimate_sample_sizes(*table, **settings, max_steps=completed)
     assert limited.reason == f"the limit of {completed} steps is reached"
     assert (limited.epsilon, limited.converged) == (result.epsilon, False)
-    # A line through two points knows no error.
+    # A line through two points has no residuals.
     assert (limited.extrapolation is None) == (result.extrapolation is None) == (completed < 3)
 
 
@@ -414,15 +416,15 @@ def test_the_interval_of_an_extrapolation_covers_noise():
     exact = extrapolate(power_law(0.3, 0.0), 5000**-0.3, 10, "proportional")
     assert_allclose([exact.total, exact.low, exact.high], 5000, rtol=1e-6)
     assert_allclose(exact.sizes, [2500, 2500], rtol=1e-6)
-    found = [
+    results = [
         extrapolate(power_law(0.3, 0.01, seed=seed), 3000**-0.3, 10, "proportional") for seed in range(200)
     ]
-    for result in found:
+    for result in results:
         assert 800 <= result.low <= result.total <= result.high
         assert np.all(result.sizes_low <= result.sizes)
         assert_allclose(result.sizes.sum(), result.total, rtol=1e-9)
-    assert np.mean([result.low <= 3000 <= result.high for result in found]) > 0.85
-    assert np.median([result.high / result.low for result in found]) < 5
+    assert np.mean([result.low <= 3000 <= result.high for result in results]) > 0.85
+    assert np.median([result.high / result.low for result in results]) < 5
 
 
 def test_what_does_not_fall_is_not_extrapolated():
@@ -574,7 +576,7 @@ def test_bad_rows_are_refused(table):
         (
             frame.assign(x3=frame["x3"].where(y == 1)),
             y,
-            r"Column 'x3' has gaps \(NaN\): method='bound' takes none",
+            r"Column 'x3' has .* \(NaN\): method='bound' takes none",
         ),
         (frame.assign(x3=frame["x3"].where(y == 1, np.inf)), y, "Column 'x3' holds an inf"),
     ):
@@ -611,17 +613,17 @@ def test_a_bad_callable_is_refused_before_any_work(draw, message, monkeypatch):
 def test_display_draws_the_history(unfinished):
     display = SampleSizeDisplay.from_result(unfinished)
     history = unfinished.history
-    of_epsilon, of_sizes, of_accuracy = display.axes_
-    assert display.figure_ is of_epsilon.figure
-    assert_array_equal(of_epsilon.lines[0].get_xydata(), history[["N", "epsilon"]])
-    assert_array_equal(of_epsilon.lines[1].get_ydata(), [0.3, 0.3])
-    assert of_epsilon.lines[2].get_xdata()[-1] == unfinished.extrapolation.total
-    assert [text.get_text() for text in of_epsilon.get_legend().texts] == [
+    epsilon_axes, size_axes, accuracy_axes = display.axes_
+    assert display.figure_ is epsilon_axes.figure
+    assert_array_equal(epsilon_axes.lines[0].get_xydata(), history[["N", "epsilon"]])
+    assert_array_equal(epsilon_axes.lines[1].get_ydata(), [0.3, 0.3])
+    assert epsilon_axes.lines[2].get_xdata()[-1] == unfinished.extrapolation.total
+    assert [text.get_text() for text in epsilon_axes.get_legend().texts] == [
         "epsilon", "tolerance", "extrapolation",
     ]  # fmt: skip
-    for line, label in zip(of_sizes.lines, (1, 2), strict=True):
+    for line, label in zip(size_axes.lines, (1, 2), strict=True):
         assert_array_equal(line.get_ydata(), history["size"][label])
         assert line.get_label() == str(label)
-    assert_array_equal(of_accuracy.lines[0].get_ydata(), history["accuracy"])
+    assert_array_equal(accuracy_axes.lines[0].get_ydata(), history["accuracy"])
     display.figure_.canvas.draw()
     plt.close(display.figure_)

@@ -1,4 +1,4 @@
-"""Columns of text, categories and booleans on a cluster: their levels, and partitions as numbers."""
+"""Columns of text, categories and booleans on a cluster: their categories, and partitions as numbers."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from corral.estimators.encoding import (
 from corral.estimators.tables import ColumnKindWarning
 from corral.estimators.validation import warn_user
 
-# A column with more levels is an id, and would have to be held in one place.
+# A column with more categories is probably an id, and its values may not fit into the memory of this process.
 _MOST_CATEGORIES = 10_000
 
 
 def learn_encoding(X: Any, categorical: Any, client: Any) -> Encoding:
-    """Learn the levels of all columns that have some, in one pass over these columns alone."""
+    """Learn the categories of all columns that have some, in one pass over these columns."""
     names = names_of(X, X.shape[1])
     dtypes = [X.dtype] * X.shape[1] if isinstance(X, da.Array) else list(X.dtypes)
     columns = [_without_rows(name, dtype) for name, dtype in zip(names, dtypes, strict=True)]
@@ -52,7 +52,7 @@ def learn_encoding(X: Any, categorical: Any, client: Any) -> Encoding:
     blocks = part.to_delayed().ravel() if isinstance(X, da.Array) else part.to_delayed()
     values = compute([_values(block, [names[j] for j in positions]) for block in blocks], client)
     for k, j in enumerate(positions):
-        present = set().union(*(of_block[k] for of_block in values))
+        present = set().union(*(block_values[k] for block_values in values))
         _refuse_many(names[j], present)
         kind = "levels" if columns[j].kind == "number" else columns[j].kind
         columns[j] = replace(columns[j], kind=kind, cells=as_objects(list(present)))
@@ -66,7 +66,7 @@ def learn_encoding(X: Any, categorical: Any, client: Any) -> Encoding:
 
 
 def _without_rows(name: str, dtype: Any) -> Column:
-    """A column of which the type alone is known; one that holds neither numbers nor text is refused."""
+    """A column without rows, by its type; refuse a type that is neither numbers nor text."""
     if isinstance(dtype, pd.CategoricalDtype) and (
         dtype.categories is None or "__UNKNOWN_CATEGORIES__" in dtype.categories
     ):
@@ -90,7 +90,7 @@ def _without_rows(name: str, dtype: Any) -> Column:
 
 @delayed
 def _values(block: Any, names: list[str]) -> list[set[Any]]:
-    """Different values of each column of a partition, but for gaps."""
+    """Distinct values of each column of a partition, without missing values."""
     values = []
     for name, column in zip(names, columns_of(block), strict=True):
         _refuse_many(name, column.factorized[1])
@@ -101,13 +101,13 @@ def _values(block: Any, names: list[str]) -> list[set[Any]]:
 def _refuse_many(name: str, categories: Any) -> None:
     if len(categories) > _MOST_CATEGORIES:
         raise ValueError(
-            f"Column {name!r} holds more than {_MOST_CATEGORIES} levels: leave it out if it names "
+            f"Column {name!r} holds more than {_MOST_CATEGORIES} categories: leave it out if it names "
             "rows, or merge some."
         )
 
 
 def encode_part(X: Any, names: Sequence[str], encoding: Encoding) -> Floats:
-    """Numbers (n_rows, n_features) of a partition, NaN for gaps."""
+    """Numbers (n_rows, n_features) of a partition, NaN for missing values."""
     columns = columns_of(X if hasattr(X, "iloc") else np.asarray(X))
     named = [replace(column, name=name) for column, name in zip(columns, names, strict=True)]
     return encoding.encode(named)[0]

@@ -1,4 +1,4 @@
-"""The pool of a search whose rows lie on a cluster: learnt from a sample, its classes from all rows."""
+"""Fit a pool to rows on a cluster: members from a sample of the rows, compressed classes from all rows."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dask.delayed import delayed
 
 from corral.array_types import Integers
 from corral.dask.reductions import compute, shared, tree
-from corral.dask.rows import Overview, Part, Pieces, Source, class_blocks, together
-from corral.dask.sample import draw_rows
+from corral.dask.rows import Overview, Part, Pieces, Source, class_blocks, concatenate
+from corral.dask.sample import sample_rows
 from corral.data.dataset import LabelledRows, TrainingRows
 from corral.data.subsample import sample_sizes
 from corral.estimators.validation import check_groups, refuse_groups_of_whole_classes
@@ -23,16 +23,16 @@ from corral.pool.model import PoolModel
 
 
 def all_rows(
-    sources: Sequence[Source], of_all: Overview, categories: Integers | None, client: Any
+    sources: Sequence[Source], overview: Overview, categories: Integers | None, client: Any
 ) -> TrainingRows:
-    """Bring all rows that count to this process."""
-    drawn = draw_rows(sources, of_all, of_all.n_rows.sum(axis=0), 0, client)
-    return _training(drawn.take(np.argsort(drawn.numbers)), categories)
+    """Bring all rows with positive weight to this process."""
+    sampled = sample_rows(sources, overview, overview.n_rows.sum(axis=0), 0, client)
+    return _training(sampled.take(np.argsort(sampled.numbers)), categories)
 
 
 def learn_cluster_pool(
     sources: Sequence[Source],
-    of_all: Overview,
+    overview: Overview,
     settings: PoolSettings,
     categories: Integers | None,
     block_rows: int,
@@ -40,30 +40,30 @@ def learn_cluster_pool(
     computation: Computation,
     client: Any,
 ) -> PoolModel:
-    """Learn a pool of classes some of which have more than `max_rows` rows, as `learn_pool` does.
+    """Learn a pool, as `learn_pool` does, if a class has more than `max_rows` rows.
 
-    `categories` (n_features,) are numbers of categories, 0 for measurements, or None if all are. `block_rows`
-    rows of a class are averaged at once.
+    `categories` (n_features,) are numbers of categories, 0 for measurements, or None if all variables are
+    measurements. `block_rows` rows of a class are averaged at once.
     """
     assert settings.max_rows is not None
-    n_rows = of_all.n_rows.sum(axis=0)
+    n_rows = overview.n_rows.sum(axis=0)
     sizes = sample_sizes(n_rows, settings.max_rows)
-    drawn = draw_rows(sources, of_all, sizes, int(random.randint(2**31 - 1)), client)
-    training = _training(drawn, categories)
+    sampled = sample_rows(sources, overview, sizes, int(random.randint(2**31 - 1)), client)
+    training = _training(sampled, categories)
     sample = LabelledRows.sort(training)
     refuse_groups_of_whole_classes(training, sample)
 
     def compress(plan: CompressionPlan) -> dict[int, Centroids]:
-        return _compress_rows(plan, drawn, class_blocks(sources, of_all, block_rows), client)
+        return _compress_rows(plan, sampled, class_blocks(sources, overview, block_rows), client)
 
     table = LargeTable(
-        sample=replace(sample, numbers=drawn.numbers[sample.numbers], counts=of_all.totals),
+        sample=replace(sample, numbers=sampled.numbers[sample.numbers], counts=overview.totals),
         sizes=n_rows,
         max_rows=settings.max_rows,
-        n_rows=of_all.n_given,
+        n_rows=overview.n_given,
         n=n_rows.sum() * sample.n / len(sample.X),
         n_duplicates=sample.n_duplicates,
-        general=categories is not None or of_all.has_missing or sources[0].grouped,
+        general=categories is not None or overview.has_missing or sources[0].grouped,
         training=None,
         compress=compress,
     )
@@ -75,13 +75,13 @@ def _training(rows: Part, categories: Integers | None) -> TrainingRows:
 
 
 def _compress_rows(
-    plan: CompressionPlan, drawn: Part, blocks: list[list[Pieces]], client: Any
+    plan: CompressionPlan, sampled: Part, blocks: list[list[Pieces]], client: Any
 ) -> dict[int, Centroids]:
-    """Average all rows of compressed classes, block by block; `drawn` is the sample with its duplicates."""
+    """Average all rows of compressed classes, block by block; `sampled` is the sample with duplicates."""
     sample = plan.rows
-    row_of_sample = np.arange(len(drawn.X)) if sample.duplicates is None else sample.duplicates
-    held_out = shared(drawn.numbers[np.isin(row_of_sample, sample.group_ids[plan.held_out])])
-    given = len(drawn.X) if drawn.weights is None else drawn.weights.sum()
+    row_of_sample = np.arange(len(sampled.X)) if sample.duplicates is None else sample.duplicates
+    held_out = shared(sampled.numbers[np.isin(row_of_sample, sample.group_ids[plan.held_out])])
+    given = len(sampled.X) if sampled.weights is None else sampled.weights.sum()
     heaviest = given / sample.all_weights.sum()
     tasks = []
     for y, cells in plan.cells.items():
@@ -93,7 +93,7 @@ def _compress_rows(
 
 @delayed
 def _average(cells: Cells, held_out: Integers, heaviest: float, *pieces: Part) -> Centroids:
-    rows = together(pieces)
+    rows = concatenate(pieces)
     rows = rows.take(~np.isin(rows.numbers, held_out))
     weights = None if rows.weights is None else rows.weights / heaviest
     with one_blas_thread():

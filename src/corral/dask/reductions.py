@@ -1,4 +1,4 @@
-"""Tasks on a cluster: run for their results, and merged in their order."""
+"""Run tasks on a cluster, and merge their results in order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FAN_IN = 16
 
 
 def compute(tasks: Iterable[Any], client: Any) -> list[Any]:
-    """Run tasks on the cluster of a client, or by dask's default where there is none."""
+    """Run tasks on the cluster of a client, or by dask's default without a client."""
     try:
         return list(dask.compute(*tasks, scheduler=client))
     except (CancelledError, ClosedClientError, CommClosedError) as error:
@@ -28,7 +28,7 @@ def compute(tasks: Iterable[Any], client: Any) -> list[Any]:
 
 
 def current_client(client: Any) -> Any:
-    """The client given, or the one that dask would use itself, or None where there is no cluster."""
+    """The given client, or dask's current one, or None without a cluster."""
     if client is None:
         with suppress(ValueError):
             return default_client()
@@ -36,7 +36,7 @@ def current_client(client: Any) -> Any:
 
 
 def tree(parts: Sequence[Delayed], merge: Callable[[Sequence[Any]], Any]) -> Delayed:
-    """Merge results, some at a time and always in their order."""
+    """Merge results in order, 16 at a time."""
     merged = list(parts)
     while len(merged) > 1:
         merged = [
@@ -51,5 +51,5 @@ def _merged(merge: Callable[[Sequence[Any]], Any], *parts: Any) -> Any:
 
 
 def shared(argument: Any) -> Delayed:
-    """An argument as a task of its own, so that it goes to a worker once and not with every task."""
+    """An argument as a task of its own: it is sent to a worker once, not with every task."""
     return delayed(argument, pure=False, traverse=False)

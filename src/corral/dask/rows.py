@@ -1,9 +1,8 @@
-"""Collections become blocks: the rows of each class, in the order they came, so many to a block.
+"""Collections become blocks with a fixed number of rows of one class, in the order of the rows.
 
 Block b of a class holds its rows bB to (b + 1)B - 1, counted over all partitions. So blocks depend neither on
-the number of workers nor on how the rows were partitioned, and a row that lies between two cells falls into
-the same one whatever the partitions. Nothing here is computed: blocks are tasks, which dask repeats from the
-source where a worker is lost.
+the number of workers nor on the partitions, and a row on the border of two cells always falls into the same
+one. Blocks are tasks, which dask repeats from the source if a worker is lost.
 """
 
 from __future__ import annotations
@@ -35,53 +34,53 @@ class Part(NamedTuple):
 
     X: Floats  # (n_rows, n_features) values
     y: NDArray[Any]  # (n_rows,) labels
-    weights: Floats | None  # (n_rows,) or None where all rows count once
-    groups: NDArray[Any] | None  # (n_rows,) names of groups, or None where each row stands alone
-    numbers: Integers  # (n_rows,) their positions among all rows
+    weights: Floats | None  # (n_rows,) or None if all rows have weight 1
+    groups: NDArray[Any] | None  # (n_rows,) names of groups, or None without groups
+    numbers: Integers  # (n_rows,) positions among all rows
 
     def take(self, which: Any) -> Part:
-        """Some of the rows."""
+        """The rows of a mask, slice or index."""
         return Part(*(None if column is None else column[which] for column in self))  # type: ignore[arg-type]
 
-    def weighty(self) -> Part:
-        """Leave rows without weight aside, as `LabelledRows` does."""
+    def with_weight(self) -> Part:
+        """Drop the rows without weight, as `LabelledRows` does."""
         return self if self.weights is None else self.take(self.weights > 0.0)
 
 
-def together(parts: Sequence[Part]) -> Part:
-    """Put rows one behind the other; there must be at least one part."""
+def concatenate(parts: Sequence[Part]) -> Part:
+    """All rows of at least one part, in order."""
     columns = zip(*parts, strict=True)
     return Part(*(None if column[0] is None else np.concatenate(column) for column in columns))  # type: ignore[arg-type]
 
 
 class Source(NamedTuple):
-    """Where a partition comes from, and how it is read.
+    """A partition before it is read.
 
-    The tasks below start from it and keep nothing in between: large partitions should be in memory once.
+    Every task below reads it again and keeps nothing: large partitions should be in memory once.
     """
 
-    # tasks that make its values, labels, weights and groups, or one frame of them all
+    # tasks that make values, labels, weights and groups, or one frame of all of them
     columns: tuple[Delayed, ...]
-    names: list[str]  # of the variables
+    names: list[str]  # names of the variables
     # weighted, grouped: whether there are weights and groups
     weighted: bool
     grouped: bool
-    encoding: Encoding  # how values become numbers, NaN for gaps
-    first: int = 0  # position of its first row among all rows, once that is known
+    encoding: Encoding  # turns values into numbers, NaN for missing values
+    first: int = 0  # position of its first row among all rows, set by `survey`
 
 
 class Overview(NamedTuple):
-    """What must be known of all partitions before blocks can be cut."""
+    """Numbers of rows of all partitions, which are needed to cut blocks."""
 
     labels: NDArray[Any]  # (n_classes,)
-    n_rows: Integers  # (n_parts, n_classes) rows that count
-    totals: Floats  # (n_classes,) the same of all partitions, weights counted
-    n_given: int  # number of rows, also of those that do not count
-    has_missing: bool  # whether some value is missing
+    n_rows: Integers  # (n_parts, n_classes) rows with positive weight
+    totals: Floats  # (n_classes,) total weights of all partitions
+    n_given: int  # number of rows, with and without weight
+    has_missing: bool  # whether a value is missing
 
 
 def as_collection(X: Any, chunk: int) -> Any:
-    """X as a dask array of two dimensions or a dataframe; what is at hand is cut into chunks."""
+    """X as a dask array of two dimensions or a dataframe; tables in memory are cut into chunks."""
     if not is_collection(X):
         if hasattr(X, "iloc"):
             X = dd.from_pandas(X, chunksize=chunk, sort=False)
@@ -96,7 +95,7 @@ def as_collection(X: Any, chunk: int) -> Any:
 
 
 def partitions(X: Any, y: Any, weights: Any, groups: Any, encoding: Encoding) -> list[Source]:
-    """The partitions of collections or columns at hand; X is what `as_collection` returns."""
+    """The partitions of collections or of columns in memory; `as_collection` returns X."""
     others = {"y": y, "sample_weight": weights, "groups": groups}
     others = {name: column for name, column in others.items() if column is not None}
     read: dict[str, Any] = {
@@ -106,23 +105,23 @@ def partitions(X: Any, y: Any, weights: Any, groups: Any, encoding: Encoding) ->
         "encoding": encoding,
     }
     if all(isinstance(column, dd.DataFrame | dd.Series) for column in (X, *others.values())):
-        # Together, because dask may merge small partitions, and not the same ones of each.
+        # All columns together, because dask may merge different partitions of each.
         joined = dd.map_partitions(_join, X, *others.values(), align_dataframes=False)
         return [Source((part,), **read) for part in joined.to_delayed()]
     if isinstance(X, dd.DataFrame):
         X = X.to_dask_array(lengths=not all(map(is_collection, others.values())) or None)
     parts = [X.to_delayed().ravel()]
     parts += [_alike(name, column, X).to_delayed().ravel() for name, column in others.items()]
-    return [Source(of_part, **read) for of_part in zip(*parts, strict=True)]
+    return [Source(columns, **read) for columns in zip(*parts, strict=True)]
 
 
 def _alike(name: str, column: Any, X: da.Array) -> da.Array:
     """A column as an array with the chunks of X."""
     chunks = X.chunks[0]
-    known = not np.isnan(chunks).any()
+    has_sizes = not np.isnan(chunks).any()
     if not is_collection(column):
         column = column_or_1d(column)
-        if not known:
+        if not has_sizes:
             raise ValueError(f"{name} must be a dask collection like X, whose chunk sizes are not known.")
         if len(column) != len(X):
             raise ValueError(f"X has {len(X)} rows, but {name} has {len(column)}.")
@@ -130,7 +129,7 @@ def _alike(name: str, column: Any, X: da.Array) -> da.Array:
     array = column if isinstance(column, da.Array) else column.to_dask_array()
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    if known and not np.isnan(array.chunks[0]).any():
+    if has_sizes and not np.isnan(array.chunks[0]).any():
         if len(array) != len(X):
             raise ValueError(f"X has {len(X)} rows, but {name} has {len(array)}.")
         return array.rechunk((chunks,))
@@ -143,7 +142,7 @@ def _alike(name: str, column: Any, X: da.Array) -> da.Array:
 
 
 def _join(X: pd.DataFrame, *columns: pd.Series | pd.DataFrame) -> pd.DataFrame:
-    """One frame, its columns numbered; indices are left aside."""
+    """One frame with numbered columns; indices are ignored."""
     for column in columns:
         if len(column) != len(X):
             raise ValueError(f"a partition of X has {len(X)} rows, but {len(column)} labels or weights.")
@@ -168,7 +167,7 @@ def read_part(source: Source) -> Part:
 
 
 def _names_of_groups(column: Any) -> NDArray[Any]:
-    """Names of the groups of some rows; each row must have one."""
+    """Names of the groups of rows; each row must have one."""
     groups: NDArray[Any] = column_or_1d(np.asarray(column))
     if pd.isna(groups).any():
         raise ValueError("groups must name a group for each row, but a row of a partition has none.")
@@ -176,45 +175,45 @@ def _names_of_groups(column: Any) -> NDArray[Any]:
 
 
 def survey(sources: Sequence[Source], client: Any) -> tuple[list[Source], Overview]:
-    """Count the rows of all partitions, of two classes at least, and number them."""
-    n_given, labels, n_rows, counts, have_gaps = zip(*compute(map(_counts, sources), client), strict=True)
+    """Count the rows of all partitions, and set the positions of their first rows; refuse a single class."""
+    n_given, labels, n_rows, counts, has_missing = zip(*compute(map(_counts, sources), client), strict=True)
     # An empty partition may have lost the kind of its labels.
-    filled = [p for p, of_part in enumerate(labels) if of_part.size]
+    filled = [p for p, names in enumerate(labels) if names.size]
     if not filled:
         raise ValueError("X and y must hold rows with a positive weight, got none.")
     classes = np.unique(np.concatenate([labels[p] for p in filled]))
     check_two_classes(classes)
     check_classification_targets(classes)
-    of_parts, totals = np.zeros((len(sources), classes.size), dtype=np.int64), np.zeros(classes.size)
+    part_rows, totals = np.zeros((len(sources), classes.size), dtype=np.int64), np.zeros(classes.size)
     for p in filled:
-        at = np.searchsorted(classes, labels[p])
-        of_parts[p, at] = n_rows[p]
-        totals[at] += counts[p]
+        codes = np.searchsorted(classes, labels[p])
+        part_rows[p, codes] = n_rows[p]
+        totals[codes] += counts[p]
     first = np.cumsum(n_given) - n_given
     numbered = [source._replace(first=int(n)) for source, n in zip(sources, first, strict=True)]
-    return numbered, Overview(classes, of_parts, totals, sum(n_given), any(have_gaps))
+    return numbered, Overview(classes, part_rows, totals, sum(n_given), any(has_missing))
 
 
 @delayed
 def _counts(source: Source) -> tuple[int, NDArray[Any], Integers, Floats, bool]:
-    """Number of rows; labels, rows of each that count and their weights; whether some value is missing."""
-    given = read_part(source)
-    part = given.weighty()
+    """Number of rows; labels with numbers of weighted rows and their weights; whether a value is missing."""
+    every = read_part(source)
+    part = every.with_weight()
     labels, codes = np.unique(part.y, return_inverse=True)
     n_rows = np.bincount(codes, minlength=labels.size)
     weights = np.bincount(codes, part.weights, minlength=labels.size).astype(np.float64)
-    return len(given.X), labels, n_rows, weights, bool(np.isnan(part.X).any())
+    return len(every.X), labels, n_rows, weights, bool(np.isnan(part.X).any())
 
 
-def class_blocks(sources: Sequence[Source], of_all: Overview, block_rows: int) -> list[list[Pieces]]:
-    """Tasks that make the pieces of each block of each class, a `Part` each."""
-    splits = [_split(source, of_all.labels) for source in sources]
+def class_blocks(sources: Sequence[Source], overview: Overview, block_rows: int) -> list[list[Pieces]]:
+    """Tasks that make the pieces of each block of each class; each piece is a `Part`."""
+    splits = [_split(source, overview.labels) for source in sources]
     blocks: list[list[Pieces]] = []
-    for a, n_rows in enumerate(of_all.n_rows.T):
+    for a, n_rows in enumerate(overview.n_rows.T):
         ends = n_rows.cumsum()
         blocks.append([])
         for first in range(0, int(ends[-1]), block_rows):
-            # Where each partition meets the block: in none of its rows of the class, in some, or in all.
+            # The rows low to high - 1 of the class in each partition belong to the block.
             low = np.clip(first - ends + n_rows, 0, n_rows)
             high = np.clip(first + block_rows - ends + n_rows, 0, n_rows)
             pieces = [_cut(splits[p], a, int(low[p]), int(high[p])) for p in np.flatnonzero(high > low)]
@@ -224,7 +223,7 @@ def class_blocks(sources: Sequence[Source], of_all: Overview, block_rows: int) -
 
 @delayed
 def _split(source: Source, labels: NDArray[Any]) -> list[Part]:
-    part = read_part(source).weighty()
+    part = read_part(source).with_weight()
     return [part.take(part.y == label) for label in labels]
 
 

@@ -1,4 +1,4 @@
-"""DaskCorralClassifier: a pool of class densities, of rows that no single machine holds."""
+"""DaskCorralClassifier: a pool of class densities for rows that do not fit into one machine."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from corral.estimators.validation import check_integer, take_names_from, unchang
 class DaskCorralClassifier(CorralClassifier):
     """`CorralClassifier` of training rows on the workers of a Dask cluster, or on disk.
 
-    The rows are read partition by partition, three times: to count them, to draw a sample of each class, and
-    to compress the classes. What comes out is an ordinary model of few rows, in this process. It
-    predicts dask collections block by block, explains, and is written to reports.
+    The rows are read partition by partition, three times: to count them, to sample rows of each class, and to
+    compress the classes. The result is an ordinary model of few rows in this process. It predicts dask
+    collections block by block, explains rows, and can be written to reports.
 
     The same partitions give the same bits on any number of workers, and other partitions the same numbers to
-    1e-10: rows are drawn by their positions. Where no class has more than `max_rows` rows, it is what
-    `CorralClassifier` learns from the same rows.
+    1e-10: rows are sampled by their positions. If no class has more than `max_rows` rows, the model equals
+    that of `CorralClassifier` for the same rows.
 
     Parameters
     ----------
     client : distributed.Client, default=None
-        The cluster. None means the one that dask would use itself: that of the current client, or threads of
-        this process, where nothing listens on the network.
+        The cluster. None means dask's default: the cluster of the current client, or threads of this process
+        without any network.
     block_rows : int, default=100_000
-        Rows of a class that go into cells at once, wherever partitions end; and rows in a partition of a
-        table that is at hand.
+        Rows of a class that are compressed at once, independent of partitions; and rows in a partition of a
+        table in memory.
     max_rows : int, default=3000
         As in `CorralClassifier`.
     priors, class_weight, min_effect, categorical_features, n_jobs, verbose, random_state
-        As in `CorralClassifier`; the search runs on threads of this process, predictions of collections
-        on those of the cluster.
+        As in `CorralClassifier`; the search runs on threads of this process, predictions of collections run
+        on the cluster.
 
     Attributes
     ----------
@@ -60,12 +60,12 @@ class DaskCorralClassifier(CorralClassifier):
     Notes
     -----
     `X` and `y`, and weights and groups if there are any, are dask arrays or dataframes with the same
-    partitions, which may be empty or of unknown size; arrays and frames at hand will do as well. A frame
-    may hold text, categories and booleans, and gaps. The index of frames is left aside. Copies are looked
-    for, and groups left out, among the rows that are drawn.
+    partitions, which may be empty or of unknown size, or arrays and frames in memory. A frame may hold text,
+    categories, booleans and missing values. The index of frames is ignored. Duplicates are merged, and groups
+    left out, among the sampled rows.
 
-    Each worker holds one partition per thread, and a few times that for a moment: partitions should be small
-    beside its memory. A lost worker is replaced, and what it had done is done again.
+    Each worker holds one partition per thread, and a few times as much for a moment: partitions should be
+    small relative to its memory. A lost worker is replaced, and its tasks are repeated.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class DaskCorralClassifier(CorralClassifier):
     >>> X, y = make_shifted_groups(200, groups=(4, 5), random_state=0)
     >>> X_test, y_test = make_shifted_groups(150, groups=(4, 5), random_state=1)
     >>> X, y = da.from_array(X, chunks=(100, -1)), da.from_array(y, chunks=100)
-    >>> classifier = DaskCorralClassifier(max_rows=100, random_state=0).fit(X, y)  # far more in earnest
+    >>> classifier = DaskCorralClassifier(max_rows=100, random_state=0).fit(X, y)  # real tables need more
     >>> classifier.score(X_test, y_test) > 0.98
     True
     >>> classifier.class_count_
@@ -94,13 +94,13 @@ class DaskCorralClassifier(CorralClassifier):
         Parameters
         ----------
         X : dask array or dataframe, or array-like, of shape (n_samples, n_features)
-            Training rows; frames may hold text, categories and booleans, and all tables gaps.
+            Training rows, possibly with missing values; frames may hold text, categories and booleans.
         y : dask array or series, or array-like, of shape (n_samples,)
             Their classes; at least two.
         sample_weight : dask array or series, or array-like, of shape (n_samples,), default=None
-            How much each row matters, up to a common factor; weight 0 equals removal.
+            Weights of the rows, up to a common factor; weight 0 equals removal.
         groups : dask array or series, or array-like, of shape (n_samples,), default=None
-            Which rows belong together: whatever leaves a row out leaves its group out.
+            Group of each row: whatever leaves a row out leaves its group out.
 
         Returns
         -------
@@ -116,14 +116,14 @@ class DaskCorralClassifier(CorralClassifier):
             self.encoding_ = learn_encoding(X, self.categorical_features, self.client_)
             self._name_rows(None)
             sources = partitions(X, y, sample_weight, groups, self.encoding_)
-            sources, of_all = survey(sources, self.client_)
-            if (of_all.n_rows.sum(axis=0) <= self.max_rows).all():
-                everything = all_rows(sources, of_all, self.encoding_.counts, self.client_)
-                return self._learn_at_once(everything)
+            sources, overview = survey(sources, self.client_)
+            if (overview.n_rows.sum(axis=0) <= self.max_rows).all():
+                training = all_rows(sources, overview, self.encoding_.counts, self.client_)
+                return self._learn_at_once(training)
             self.model_ = learn_cluster_pool(
                 sources,
-                of_all,
-                self._settings(of_all.labels, of_all.totals),
+                overview,
+                self._settings(overview.labels, overview.totals),
                 self.encoding_.counts,
                 self.block_rows,
                 check_random_state(self.random_state),
@@ -132,19 +132,19 @@ class DaskCorralClassifier(CorralClassifier):
             )
             return self
 
-    @available_if(lambda estimator: False)  # rows are not kept here, so that none can be added
+    @available_if(lambda estimator: False)  # the model does not keep all rows
     def partial_fit(self, *args: Any, **kwargs: Any) -> Self:
         """Unavailable."""
         raise AssertionError
 
     def _check_parameters(self) -> float:
-        """Refuse a bad parameter before any work; return the least effect."""
+        """Refuse a bad parameter before any work; return the smallest effect of a marker."""
         check_integer("block_rows", self.block_rows)
         check_integer("max_rows", self.max_rows)
         return super()._check_parameters()
 
     def to_local(self) -> CorralClassifier:
-        """Return the ordinary estimator, which needs no cluster."""
+        """Return a `CorralClassifier` with the same model, which needs no cluster."""
         check_is_fitted(self)
         shared = CorralClassifier().get_params().keys() & self.get_params().keys()
         local = CorralClassifier(**{name: getattr(self, name) for name in shared})
@@ -153,7 +153,7 @@ class DaskCorralClassifier(CorralClassifier):
         return local
 
     def __sklearn_clone__(self) -> Self:
-        # A client cannot be copied: the copy shares it.
+        # A client cannot be copied: both estimators share it.
         parameters = {
             name: value if name == "client" else clone(value, safe=False)
             for name, value in self.get_params(deep=False).items()
@@ -161,7 +161,7 @@ class DaskCorralClassifier(CorralClassifier):
         return type(self)(**parameters)
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy on a worker has the client of this worker, and computes on the thread of its task.
+        # On a worker, the estimator uses the client of the worker, and the thread of its task.
         return {**super().__getstate__(), "client": None, "client_": None, "n_jobs": None}
 
     def _check_columns(self, X: Any) -> None:

@@ -1,7 +1,7 @@
 r"""Algorithm 4: how many rows each class needs.
 
-Theorem 1 bounds the error of the classifier beyond that of the Bayes rule by the mean L1 error of the class
-densities, and that of a kernel estimate over :math:`r` variables by its bias and its noise:
+Theorem 1 bounds the excess error of the classifier over the Bayes rule by the mean L1 error of the class
+densities. The L1 error of a kernel estimate over :math:`r` variables is bounded by its bias and its noise:
 
 .. math::
 
@@ -18,13 +18,13 @@ For the Gaussian kernel :math:`\alpha = \int u_j^2 K = 1` and
     \hat f(x) = \frac{S}{n (2\pi)^{r/2} \prod_j h_j}, \qquad
     h_j^2 \frac{\hat f^{(jj)}(x)}{\hat f(x)} = \sum_i w_i (u_{ij}^2 - 1),
 
-so that at a sample drawn from :math:`f` the two integrands, over :math:`\hat f(x)`, are
+so that at a sample from :math:`f` the two integrands, divided by :math:`\hat f(x)`, are
 
 .. math::
 
     \frac 1 2 \Big|\sum_i w_i q_i - r\Big| \qquad\text{and}\qquad 2^{-r/4} S^{-1/2}:
 
-no density, no unit and no power of a bandwidth is left in them.
+they contain no density and no power of a bandwidth, and do not depend on the scales of the variables.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from corral.estimators.encoding import names_of, refuse_infinite
 from corral.estimators.rodeo_classifier import RodeoClassifier
 from corral.estimators.tables import refuse_missing_values
 from corral.estimators.validation import check_choice, check_integer, check_number, import_pandas
-from corral.planning.power_law import LEVEL
+from corral.planning.power_law import INTERVAL
 from corral.sentences.numbers import counted, number_text
 
 if TYPE_CHECKING:
@@ -59,22 +59,22 @@ Allocation = Literal["proportional", "optimal"]
 Empty = Literal["none", "all"]
 Draw = Callable[[Any, int], tuple[ArrayLike, ArrayLike]]
 
-# Beyond so many times the rows no number is told.
+# No number of rows beyond this multiple is printed.
 _FARTHEST = 10_000
 
-# A line through fewer points has no residuals.
+# Fewest steps for an extrapolation: a line through two points has no residuals.
 _FEWEST_STEPS = 3
 
 
 class Step(NamedTuple):
-    """What one pass of algorithm 4 found.
+    """Result of one pass of algorithm 4.
 
     Attributes
     ----------
     sizes, r : (n_classes,) training rows, and numbers of relevant variables.
     A, B : (n_classes,) equations A2 and B2.
     epsilon : A.B / N, with N the sum of the sizes.
-    accuracy : share of the test samples that get their own label.
+    accuracy : share of the test samples that get the right label.
     """
 
     sizes: Integers
@@ -87,13 +87,12 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Extrapolation:
-    """Sizes at which epsilon would reach the tolerance if it kept falling as it did. Not a measurement.
+    """Sizes at which epsilon would reach the tolerance if it kept falling; not a measurement.
 
     Attributes
     ----------
-    total, low, high : estimate of N, and the ends of its 90 % interval; infinite where the steps do not
-        show that epsilon falls at all.
-    sizes, sizes_low, sizes_high : (n_classes,) N, low and high shared out among the classes.
+    total, low, high : estimate of N, and the ends of its 90 % interval; infinite if epsilon does not fall.
+    sizes, sizes_low, sizes_high : (n_classes,) total, low and high divided among the classes.
     """
 
     total: float
@@ -117,22 +116,22 @@ class SampleSizes:
     epsilon : float
         Bound on the excess error with these sizes.
     accuracy : float
-        Share of the test samples that got their own label with these sizes.
+        Share of the test samples that got the right label with these sizes.
     tolerance : float
-        What was asked for.
+        Required bound.
     converged : bool
-        Whether epsilon is at most the tolerance, and says something of every class.
+        Whether epsilon is at most the tolerance, and every class has a relevant variable.
     reason : str
         Why the run ended.
     caveats : list of str
         Why the bound of the last step means nothing; empty if it means something.
     steps : list of Step
-        What each step found.
+        Result of each step.
     history : DataFrame
         The same as a table.
     extrapolation : Extrapolation or None
-        If the run did not converge: the sizes that would be needed, were epsilon to keep falling as it
-        did in the steps with as many relevant variables as the last one; None if these are fewer than 3.
+        If the run did not converge: the sizes that would be needed if epsilon kept falling as in the steps
+        with as many relevant variables as the last one; None if these are fewer than 3.
 
     See Also
     --------
@@ -159,7 +158,7 @@ class SampleSizes:
 
     @property
     def accuracy(self) -> float:
-        """Share of the test samples that got their own label."""
+        """Share of the test samples that got the right label with these sizes."""
         return self.steps[-1].accuracy
 
     @property
@@ -169,12 +168,12 @@ class SampleSizes:
         empty = self.classes[self.steps[-1].r == 0].tolist()
         if empty:
             named = ", ".join(repr(label) for label in empty)
-            caveat = f"no variable is relevant for {named}, so nothing is known of their densities"
+            caveat = f"no variable is relevant for {named}, so their densities are unknown"
             if self.epsilon <= self.tolerance:
                 caveat += ", and no tolerance is reached, however small epsilon is"
             caveats.append(caveat)
         if self.epsilon >= 1.0:
-            caveats.append("no error exceeds another by 1, and the bound is not smaller")
+            caveats.append("an excess error is at most 1, and the bound is not smaller")
         return caveats
 
     @property
@@ -185,16 +184,15 @@ class SampleSizes:
         ``history["size"]`` is a table of its own.
         """
         pd = import_pandas()
-
-        whole: dict[tuple[str, Any], Any] = {
+        columns: dict[tuple[str, Any], Any] = {
             ("N", ""): [int(step.sizes.sum()) for step in self.steps],
             ("epsilon", ""): [step.epsilon for step in self.steps],
             ("accuracy", ""): [step.accuracy for step in self.steps],
         }
         for name, field in (("size", "sizes"), ("r", "r"), ("A", "A"), ("B", "B")):
             for a, label in enumerate(self.classes.tolist()):
-                whole[name, label] = [getattr(step, field)[a] for step in self.steps]
-        return pd.DataFrame(whole).rename_axis(index="step")
+                columns[name, label] = [getattr(step, field)[a] for step in self.steps]
+        return pd.DataFrame(columns).rename_axis(index="step")
 
     def __repr__(self) -> str:
         sign = "<=" if self.epsilon <= self.tolerance else ">"
@@ -217,7 +215,7 @@ class SampleSizes:
     def _describe_extrapolation(self) -> list[str]:
         guess = self.extrapolation
         if guess is None:
-            return ["  extrapolation: none, because fewer than three steps found as many relevant variables"]
+            return ["  extrapolation: none, because fewer than three steps have as many relevant variables"]
         if math.isinf(guess.total):
             return ["  extrapolation: none, because epsilon does not fall from step to step"]
         if guess.total > _FARTHEST * self.sizes.sum():
@@ -225,7 +223,7 @@ class SampleSizes:
         by_class = zip(self.classes.tolist(), guess.sizes, guess.sizes_low, guess.sizes_high, strict=True)
         return [
             f"  extrapolation (not measured): {self.tolerance:g} would take about {in_rows(guess.total)} "
-            f"rows, {LEVEL:.0%} interval {in_rows(guess.low)} to {in_rows(guess.high)}",
+            f"rows, {INTERVAL:.0%} interval {in_rows(guess.low)} to {in_rows(guess.high)}",
             *(
                 f"    class {label!r}: {in_rows(size)} ({in_rows(low)} to {in_rows(high)}), "
                 f"{in_rows(max(size - n, 0.0))} more than now"
@@ -235,7 +233,7 @@ class SampleSizes:
 
 
 def in_rows(n: float) -> str:
-    """A number of rows that is known to two or three digits at best."""
+    """Text of an estimated number of rows, with two digits beyond a million."""
     return "unlimited" if math.isinf(n) else f"{n:.0f}" if n < 1e6 else number_text(float(f"{n:.1e}"))
 
 
@@ -302,9 +300,9 @@ def run_algorithm(
 
 
 class _Supply:
-    """Rows of each class in random order, or in which a callable draws them: first `test_size` test samples.
+    """Rows of each class, in random order or as a callable returns them; the first `test_size` are for tests.
 
-    `most` (n_classes,) are the training rows that each class has, infinite while no end is known.
+    `most` (n_classes,) is the number of training rows that a class has, infinite for a callable without end.
     """
 
     def __init__(
@@ -351,7 +349,7 @@ class _Supply:
         return np.concatenate(parts), np.repeat(self.classes, sizes)
 
     def provide(self, arrangement: Callable[[int, Floats], Integers], total: int) -> Integers:
-        """Draw rows until every class has its part of the total, or of all there is if that is less."""
+        """Fetch rows until every class has its part of the total, or of all rows if these are fewer."""
         while True:
             most = np.minimum(self.most, total)
             sizes = arrangement(int(min(total, most.sum())), most)
@@ -361,16 +359,16 @@ class _Supply:
                 return sizes
 
     def _fetch(self, a: int, n: int) -> None:
-        """Draw rows until class `a` has n training rows, or has no more; check what comes."""
+        """Fetch and check rows until class `a` has n training rows, or has no more."""
         label, missing = self.classes.tolist()[a], self._test_size + n - len(self._rows[a])
         if self._draw is None or missing <= 0:
             return
-        drawn = self._draw(label, missing)
+        result = self._draw(label, missing)
         try:
-            given, labels = drawn
+            new_rows, labels = result
         except (TypeError, ValueError):
             raise ValueError(
-                f"the callable must return rows and their labels, got {type(drawn).__name__}."
+                f"the callable must return rows and their labels, got {type(result).__name__}."
             ) from None
         labels = column_or_1d(labels)
         others = [other for other in labels.tolist() if other != label]
@@ -378,15 +376,15 @@ class _Supply:
             raise ValueError(
                 f"the callable returned the class {others[0]!r} when it was asked for {label!r}."
             )
-        rows: Floats = check_array(given, dtype=np.float64, ensure_min_samples=0)
+        rows: Floats = check_array(new_rows, dtype=np.float64, ensure_min_samples=0)
         if len(rows) != len(labels) or len(rows) > missing:
             raise ValueError(
                 f"the callable returned {len(rows)} rows and {len(labels)} labels when it was asked for "
                 f"{missing}."
             )
-        known = next((part for part in self._rows if len(part)), rows)
-        if rows.shape[1] != known.shape[1]:
-            raise ValueError(f"the callable returned {rows.shape[1]} variables after {known.shape[1]}.")
+        first = next((part for part in self._rows if len(part)), rows)
+        if rows.shape[1] != first.shape[1]:
+            raise ValueError(f"the callable returned {rows.shape[1]} variables after {first.shape[1]}.")
         self._rows[a] = np.concatenate([self._rows[a], rows]) if len(self._rows[a]) else rows
         if len(rows) < missing:
             self.most[a] = len(self._rows[a]) - self._test_size
@@ -410,10 +408,11 @@ def _measure(
     if empty == "all":
         relevant = relevant | ~relevant.any(axis=1, keepdims=True)
     for a, used in enumerate(relevant):
-        at = label == supply.classes[a]
-        if not at.any():
-            at = supply.y_test == supply.classes[a]
-        bounds[a] = l1_bound(rows[y == supply.classes[a]][:, used], x[at][:, used], h[at, a][:, used])
+        samples = label == supply.classes[a]
+        if not samples.any():
+            samples = supply.y_test == supply.classes[a]
+        class_rows = rows[y == supply.classes[a]][:, used]
+        bounds[a] = l1_bound(class_rows, x[samples][:, used], h[samples, a][:, used])
     r = relevant.sum(axis=1)
     A = sizes ** ((2.0 + r) / (4.0 + r))
     B = bounds * sizes ** (2.0 / (4.0 + r))
@@ -423,8 +422,8 @@ def _measure(
 def l1_bound(rows: Floats, x: Floats, h: Floats) -> float:
     """B n^(-2/(4+r)) of a class: the bound on the L1 error of its kernel density estimate.
 
-    The estimate is that of `rows` (n, r), the integrals are means over samples `x` (n_samples, r) with
-    bandwidths `h`. Without variables it is flat, has no bias and the noise of a share of n rows, n^(-1/2).
+    `rows` (n, r) are the training rows; the integrals are means over samples `x` (n_samples, r) with
+    bandwidths `h`. Without variables the estimate has no bias, and the noise of a share of n rows, n^(-1/2).
     """
     r = rows.shape[1]
     bias, noise = np.empty(len(x)), np.empty(len(x))
@@ -432,7 +431,7 @@ def l1_bound(rows: Floats, x: Floats, h: Floats) -> float:
         q = (((x[i] - rows) / h[i]) ** 2).sum(axis=1)
         log_S = logsumexp(-0.5 * q)
         bias[i] = 0.5 * abs(np.exp(-0.5 * q - log_S) @ q - r)
-        # Beyond e^300 the sample is just far from all rows; epsilon stays finite.
+        # The limit keeps epsilon finite for samples far from all rows.
         noise[i] = math.exp(min(-0.5 * log_S, 300.0)) * 2.0 ** (-r / 4.0)
     return float(bias.mean() + noise.mean())
 
@@ -440,22 +439,22 @@ def l1_bound(rows: Floats, x: Floats, h: Floats) -> float:
 def arrange(
     B: Floats, r: Integers, total: int, high: ArrayLike, *, low: int, allocation: Allocation
 ) -> Integers:
-    """Share a number of rows out among the classes, each of which gets at least low and at most high."""
+    """Divide a number of rows among the classes; each gets at least `low` and at most `high`."""
     most: Floats = np.broadcast_to(np.asarray(high, dtype=np.float64), B.shape)
     part = shares(B, r, total, most, low=low, allocation=allocation)
     sizes = np.clip(np.floor(part), low, most).astype(np.int64)
-    # The rows lost in rounding down go where most was lost.
-    lost = np.where(sizes < most, part - sizes, -np.inf)
-    sizes[np.argsort(-lost, kind="stable")[: total - sizes.sum()]] += 1
+    # Rows lost by rounding go to the classes with the largest fractions.
+    fraction = np.where(sizes < most, part - sizes, -np.inf)
+    sizes[np.argsort(-fraction, kind="stable")[: total - sizes.sum()]] += 1
     return sizes
 
 
 def shares(B: Floats, r: Integers, total: float, high: Floats, *, low: int, allocation: Allocation) -> Floats:
-    """The same before rounding.
+    """Rows of each class before rounding.
 
-    With A proportional to B, n_y = (t B_y)^((4 + r_y) / (2 + r_y)); for the least sum of the
-    B_y n_y^(-2 / (4 + r_y)), n_y = (t B_y / (4 + r_y))^((4 + r_y) / (6 + r_y)). What a limit withholds from
-    one class goes to the others by the same t.
+    "proportional" makes A proportional to B: n_y = (t B_y)^((4 + r_y) / (2 + r_y)). "optimal" minimises the
+    sum of B_y n_y^(-2 / (4 + r_y)): n_y = (t B_y / (4 + r_y))^((4 + r_y) / (6 + r_y)). All classes share the
+    t with which the sizes, within their limits, sum to the total.
     """
     if allocation == "proportional":
         power, log_b = (4.0 + r) / (2.0 + r), np.log(B)
@@ -478,10 +477,11 @@ def shares(B: Floats, r: Integers, total: float, high: Floats, *, low: int, allo
 def extrapolate(
     steps: list[Step], tolerance: float, low: int, allocation: Allocation
 ) -> Extrapolation | None:
-    """Where a line through log epsilon over log N meets the tolerance; None if there are too few steps.
+    """Extend a line through log epsilon over log N to the tolerance; None if there are too few steps.
 
-    Steps with as many relevant variables as the last one count, since epsilon jumps with their number. The
-    interval is the hull of those of all steps and of their later half, since log epsilon bends a little.
+    Only steps with as many relevant variables as the last one are used, since epsilon jumps with their
+    number. The interval covers the intervals of all steps and of their later half, since log epsilon is not
+    quite linear.
     """
     steps = [step for step in steps if np.array_equal(step.r, steps[-1].r)]
     if len(steps) < _FEWEST_STEPS:
@@ -489,10 +489,10 @@ def extrapolate(
     log_N = np.log([step.sizes.sum() for step in steps])
     height = np.log([step.epsilon for step in steps]) - math.log(tolerance)
     later = slice(len(steps) // 2, None) if len(steps) >= 2 * _FEWEST_STEPS else slice(None)
-    log_total, *ends = _meeting(log_N, height)
-    _, *ends_later = _meeting(log_N[later], height[later])
+    log_total, *ends = _crossing(log_N, height)
+    _, *ends_later = _crossing(log_N[later], height[later])
     totals = [
-        # Where exp overflows nobody can tell the number from infinity.
+        # exp overflows a little above 700.
         max(math.exp(log_n), float(steps[-1].sizes.sum())) if log_n < 700.0 else math.inf
         for log_n in (log_total, min(ends[0], ends_later[0]), max(ends[1], ends_later[1]))
     ]
@@ -506,11 +506,11 @@ def extrapolate(
     return Extrapolation(totals[0], totals[1], totals[2], sizes[0], sizes[1], sizes[2])
 
 
-def _meeting(x: Floats, z: Floats) -> tuple[float, float, float]:
-    """Where a falling line through points meets zero, and the interval in which its prediction band does.
+def _crossing(x: Floats, z: Floats) -> tuple[float, float, float]:
+    """The zero of a falling line through points, and the interval in which its prediction band contains zero.
 
-    The ends u, from the mean of x, solve (mean z - slope u)^2 = band (1 + 1 / n + u^2 / sum x^2). Points that
-    do not fall meet zero nowhere; points that hardly fall have no upper end.
+    The ends u, relative to the mean of x, solve (mean z - slope u)^2 = band (1 + 1 / n + u^2 / sum x^2). The
+    zero is infinite if the line does not fall, and the upper end if it hardly falls.
     """
     n = len(x)
     center, x = float(x.mean()), x - x.mean()
@@ -519,7 +519,7 @@ def _meeting(x: Floats, z: Floats) -> tuple[float, float, float]:
     if slope <= 0.0:
         return math.inf, center, math.inf
     residual = z - mean + slope * x
-    band = float(stdtrit(n - 2, 0.5 + 0.5 * LEVEL)) ** 2 * float(residual @ residual) / (n - 2)
+    band = float(stdtrit(n - 2, 0.5 + 0.5 * INTERVAL)) ** 2 * float(residual @ residual) / (n - 2)
     square, constant = slope**2 - band / spread, mean**2 - band * (1.0 + 1.0 / n)
     root = math.sqrt(max((mean * slope) ** 2 - square * constant, 0.0))
     low = constant / (mean * slope + root) if constant > 0.0 else -math.inf

@@ -1,4 +1,4 @@
-"""Learning curves: what more rows would bring, extrapolated from fewer."""
+"""Learning curves: scores with more rows, extrapolated from scores with fewer rows."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from corral.estimators.validation import check_number, import_pandas
 from corral.parallel import Computation
 from corral.planning.bound import in_rows
 from corral.planning.pool_losses import Curve, learn_curve
-from corral.planning.power_law import LEVEL, Estimate, PowerLaw
+from corral.planning.power_law import INTERVAL, Estimate, PowerLaw
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# What is shown: so many times the rows there are.
+# Multiples of the current rows that are shown.
 TIMES = (2, 4)
 
-# Beyond so many times the rows there are no number is told: four sizes do not know it.
+# No number of rows beyond this multiple is printed: four sizes cannot support it.
 _FARTHEST = 100
 
 
@@ -39,10 +39,10 @@ class Needed(NamedTuple):
     Attributes
     ----------
     label : the class whose recall is meant, or None for the accuracy of all classes.
-    rows : `value`, `low` and `high` of the rows of all classes together, in today's proportions; infinite
-        where no number will do.
-    class_rows : (n_classes,) `rows.value` shared out among the classes.
-    probability : that some number of rows will do.
+    rows : `value`, `low` and `high` of the rows of all classes together, in the current proportions; infinite
+        if no number suffices.
+    class_rows : (n_classes,) `rows.value` divided among the classes.
+    probability : probability that some number of rows suffices.
     """
 
     label: Any
@@ -53,21 +53,21 @@ class Needed(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LearningCurve:
-    """What more rows would bring, as returned by `estimate_sample_sizes` with ``method="curve"``.
+    """Scores with more rows, as returned by `estimate_sample_sizes` with ``method="curve"``.
 
-    Rows of all classes are meant, in the proportions that they have now. All estimates come with 90 %
-    intervals, which know neither of classes nor of kinds of rows that are still missing.
+    Numbers of rows include all classes, in the current proportions. All estimates have 90 % intervals.
+    They assume that new rows resemble the current ones: no new class, and no new kind of row.
 
     Attributes
     ----------
     classes : ndarray of shape (n_classes,)
         Class labels.
     sizes : ndarray of shape (n_classes,)
-        Rows of each class that there are, copies counted once.
+        Current rows of each class, duplicates counted once.
     goal : float or None
         Wanted accuracy, and recall of each class.
     measured : Curve
-        What was measured by leave-one-out with all rows, halves, quarters and eighths of them.
+        Leave-one-out results with all rows, and with halves, quarters and eighths of them.
     history : DataFrame
         The same as a table.
 
@@ -99,10 +99,10 @@ class LearningCurve:
 
     @cached_property
     def _laws(self) -> dict[Any, PowerLaw]:
-        """How errors fall: those of all classes (None), and those of each class that has rows."""
+        """Power laws of the error of all rows (None), and of each class that has rows."""
         recalls = {label: self.measured.recall_law(y) for y, label in enumerate(self.classes.tolist())}
-        known = {label: law for label, law in recalls.items() if law is not None}
-        return {None: self.measured.accuracy_law(), **known}
+        with_rows = {label: law for label, law in recalls.items() if law is not None}
+        return {None: self.measured.accuracy_law(), **with_rows}
 
     @classmethod
     def from_estimator(
@@ -117,8 +117,8 @@ class LearningCurve:
         Parameters
         ----------
         estimator : CorralClassifier
-            Fitted; its weights, groups and columns of levels count as in its fit. It must have all rows of
-            the fit, of which a file does not keep those of classes that are thinned.
+            Fitted; its weights, groups and categories count as in its fit. It must have all rows of the fit,
+            which a model from a file does not have if classes were compressed.
         goal : float, default=None
             Wanted accuracy, and recall of each class, between 0 and 1.
         random_state : int, RandomState or None, default=None
@@ -146,19 +146,19 @@ class LearningCurve:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows that there are."""
+        """Current number of rows."""
         return int(self.sizes.sum())
 
     def accuracy(self, n_rows: float) -> Estimate:
-        """Estimate the accuracy with so many rows of all classes; `math.inf` asks for the limit."""
+        """Estimate the accuracy with a number of rows of all classes; `math.inf` stands for the limit."""
         return self._laws[None].loss(self._times(n_rows)).complement
 
     def log_loss(self, n_rows: float) -> Estimate:
-        """Estimate the log loss with so many rows of all classes; `math.inf` asks for the limit."""
+        """Estimate the log loss with a number of rows of all classes; `math.inf` stands for the limit."""
         return self._log_loss.loss(self._times(n_rows))
 
     def recall(self, label: Any, n_rows: float) -> Estimate:
-        """Estimate the share of a class that gets its label, with so many rows of all classes."""
+        """Estimate the recall of a class with a number of rows of all classes."""
         labels = self.classes.tolist()
         if label not in labels:
             raise ValueError(f"label must be one of {labels}, got {label!r}.")
@@ -190,25 +190,24 @@ class LearningCurve:
         Columns rows, accuracy and log_loss; and recall with one column per class, NaN without rows.
         """
         pd = import_pandas()
-
-        whole: dict[tuple[str, Any], Any] = {
+        columns: dict[tuple[str, Any], Any] = {
             ("rows", ""): self.measured.rows,
             ("accuracy", ""): self.measured.accuracies,
             ("log_loss", ""): self.measured.mean_log_losses,
         }
         for label, recalls in zip(self.classes.tolist(), self.measured.recalls.T, strict=True):
-            whole["recall", label] = recalls
-        return pd.DataFrame(whole)
+            columns["recall", label] = recalls
+        return pd.DataFrame(columns)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Write what more rows would bring as a table.
+        """Tabulate the scores with more rows.
 
         Returns
         -------
         heads : list of str
         lines : list of list of str
-            Accuracy, log loss and recalls by the curve, with the rows there are and with more, with 90 %
-            intervals. What was measured is in `history`.
+            Accuracy, log loss and recalls by the curve, with the current rows and with more, with 90 %
+            intervals. Measured scores are in `history`.
         """
         sizes = [times * self.n_rows for times in (1, *TIMES, math.inf)]
         scores: dict[str, Callable[[float], Estimate]] = {
@@ -225,20 +224,20 @@ class LearningCurve:
         heads, lines = self.table()
         n_measured = self.measured.n_rows
         rows = f" of a subsample of {in_rows(n_measured)}" if n_measured < self.n_rows else ""
-        said = [
+        text = [
             f"LearningCurve: accuracy {self.accuracy(self.n_rows)} with the {in_rows(self.n_rows)} rows "
-            f"there are, estimated by leave-one-out{rows}; more rows are extrapolated, with {LEVEL:.0%} "
+            f"there are, estimated by leave-one-out{rows}; more rows are extrapolated, with {INTERVAL:.0%} "
             "intervals"
         ]
         for name, *estimates in lines:
             by_size = zip(estimates, heads[1:], strict=True)
-            said.append(f"  {name}: " + ", ".join(f"{each} with {rows}" for each, rows in by_size))
-        return "\n".join([*said, *(f"  {sentence}" for sentence in self.needs_in_words())])
+            text.append(f"  {name}: " + ", ".join(f"{each} with {rows}" for each, rows in by_size))
+        return "\n".join([*text, *(f"  {sentence}" for sentence in self.needs_in_words())])
 
     def _repr_html_(self) -> str:
-        """Show in notebooks what more rows would bring, as a table, and what the goal takes."""
-        said = f"Estimated by leave-one-out, and extrapolated to more rows, with {LEVEL:.0%} intervals."
-        return html_table(*self.table()) + html_lines([said, *self.needs_in_words()])
+        """Show the table and the rows that the goal needs in notebooks."""
+        method = f"Estimated by leave-one-out, and extrapolated to more rows, with {INTERVAL:.0%} intervals."
+        return html_table(*self.table()) + html_lines([method, *self.needs_in_words()])
 
     def needs_in_words(self) -> list[str]:
         """Say how many rows the goal takes.
@@ -269,5 +268,5 @@ class LearningCurve:
         low, high = (in_rows(max(end, self.n_rows)) for end in (need.rows.low, need.rows.high))
         return (
             f"about {in_rows(need.rows.value)} rows in all ({parts}), "
-            f"{in_rows(need.rows.value - self.n_rows)} more than now, {LEVEL:.0%} interval {low} to {high}"
+            f"{in_rows(need.rows.value - self.n_rows)} more than now, {INTERVAL:.0%} interval {low} to {high}"
         )

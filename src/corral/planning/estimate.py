@@ -66,21 +66,21 @@ def estimate_sample_sizes(
 ) -> SampleSizes | LearningCurve:
     """Estimate how many training rows each class needs.
 
-    There are two methods. ``method="curve"`` answers the practical question: what accuracy, log loss and
-    recall of each class more rows would bring, and how many reach a goal, if any number does. The rows are
-    divided into halves, quarters and eighths, every row is predicted by leave-one-out within its part, and
-    power laws through the losses are extrapolated.
+    There are two methods. ``method="curve"`` answers the practical question: which accuracy, log loss and
+    recall of each class to expect with more rows, and how many rows reach a goal, if any number does. The
+    rows are divided into halves, quarters and eighths, every row is predicted by leave-one-out within its
+    part, and power laws through the losses are extrapolated.
 
-    ``method="bound"`` is algorithm 4 of [1]_. It adds rows until a bound epsilon on the error of the paper's
-    rule beyond that of the Bayes rule is at most the tolerance. The bound is loose. The guide on sample sizes
-    says how both methods work, and how far to trust them.
+    ``method="bound"`` is algorithm 4 of [1]_. It adds rows until epsilon is at most the tolerance; epsilon
+    bounds the excess error of the paper's rule over the Bayes rule. The bound is loose. The guide on sample
+    sizes explains both methods and their accuracy.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features) or callable
         Rows to take the samples from, without replacement; or ``draw(label, n)``, which returns n new
-        rows of a class and their labels, as the generators of `corral.datasets` do. Fewer than n rows
-        say that the class has no more.
+        rows of a class and their labels, as the generators of `corral.datasets` do. Fewer than n rows mean
+        that the class has no more.
     y : array-like of shape (n_samples,)
         Classes of the rows; with a callable, the classes to draw.
     method : {"curve", "bound"}, default="curve"
@@ -88,11 +88,11 @@ def estimate_sample_sizes(
     goal : float, default=None
         For the curve: wanted accuracy, and recall of each class, between 0 and 1.
     groups : array-like of shape (n_samples,), default=None
-        For the curve: what rows belong to, such as patients. Rows are then predicted without their whole
+        For the curve: the group of each row, such as a patient. Rows are then predicted without their whole
         group, and all estimates are for rows of new groups.
     tolerance : float
-        For the bound, which needs it and the next three: largest acceptable bound, above 0. Expect
-        to need several tenths.
+        For the bound, which needs it and the next three: largest acceptable bound, above 0; several tenths
+        are realistic.
     initial_size : int
         Training rows of each class in the first step; no class ever gets fewer.
     test_size : int
@@ -103,12 +103,12 @@ def estimate_sample_sizes(
         The classifier to fit: for the bound ``RodeoClassifier()`` unless another one is given, for the
         curve ``CorralClassifier()``. It is cloned.
     allocation : {"proportional", "optimal"}, default=None
-        For the bound: how rows are shared out among the classes. "proportional", which None stands for, is
-        the paper's rule; "optimal" makes the mean over the classes of their bounds as small as it can be.
+        For the bound: how rows are divided among the classes. "proportional", which None stands for, is the
+        paper's rule; "optimal" minimises the mean of the bounds of the classes.
     empty : {"none", "all"}, default=None
-        For the bound: which variables count in a class for which none is relevant. With "none", which None
-        stands for, the run does not converge and the result says so. With "all" the bound is huge if there
-        are many variables.
+        For the bound: which variables count in a class without relevant variables. With "none", which None
+        stands for, the run does not converge, and the result has a caveat. With "all" the bound is huge if
+        there are many variables.
     max_steps : int, default=None
         For the bound: largest number of steps, by default 100.
     random_state : int, RandomState or None, default=None
@@ -117,10 +117,10 @@ def estimate_sample_sizes(
     Returns
     -------
     result : SampleSizes or LearningCurve
-        By the bound: sizes per class, epsilon, whether it converged and why not, whether it means anything,
-        the history of all steps and, where it did not converge, an extrapolation. An interrupted run
-        (Ctrl-C) returns the steps it has done. By the curve: estimates for any number of rows, and the
-        rows that the goal takes (`needed`): rows of all classes together, in today's proportions.
+        By the bound: sizes per class, epsilon, whether it converged and why not, caveats, the history of all
+        steps and, if it did not converge, an extrapolation. An interrupted run (Ctrl-C) returns its finished
+        steps. By the curve: estimates for any number of rows, and the rows that the goal needs (`needed`), of
+        all classes together in the current proportions.
 
     See Also
     --------

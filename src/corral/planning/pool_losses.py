@@ -1,8 +1,8 @@
-"""Learning curves of a pool: how well rows are predicted by others, and by fewer and fewer of them.
+"""Learning curves of a pool: losses of rows that are predicted by all other rows, and by fewer of them.
 
 The rows are divided into halves, quarters and eighths, and the rows of each part are predicted by
-leave-one-out within it. So every row is predicted once at every size, by as many others, and what is compared
-between sizes are losses of the same rows. All sizes together take about as long as four fits.
+leave-one-out within it. So every row is predicted once at every size, and sizes are compared by the losses of
+the same rows. All sizes together take about as long as four fits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from corral.planning.power_law import (
     error_of_mean,
     fit_mean,
     fit_share,
-    probability_of_nothing,
+    independence_probability,
 )
 from corral.pool.cross_fitting import attempt, folds_of
 from corral.pool.fold_plan import N_FOLDS, FoldPlan
@@ -33,33 +33,33 @@ from corral.pool.scaled_rows import ScaledRows
 from corral.pool.search import SEARCH_POINTS
 from corral.pool.weights import judge
 
-# At most so many rows are read.
+# Most rows that are used.
 CURVE_ROWS = 4000
 
-# Into how many parts rows are divided, and the least mean number of rows of a part, and of a class in it.
+# Numbers of parts, and the least mean number of rows of a part, and of a class in a part.
 _PARTS = (1, 2, 4, 8)
 _FEWEST_ROWS = 20
 _FEWEST_OF_CLASS = 2.5
 
-# With so many rows errors that are counted say as much as those that probabilities expect.
+# Number of rows at which counted errors and errors expected from probabilities have the same weight.
 _ROWS_TO_COUNT = 1000
 
-# Errors and right labels that count as seen before: tables on which rows say something of the classes have
-# errors like these. Chosen on other tables than those of ``python -m benchmarks sample_size``.
-_USUAL = (0.6, 3.4)
+# Prior numbers of errors and right labels, for variables that depend on the classes. They were not chosen on
+# the tables of ``python -m benchmarks sample_size``.
+_PRIOR_COUNTS = (0.6, 3.4)
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
     """Losses of the same rows at several sizes, all rows first."""
 
-    # times, n_rows: (n_sizes,) fractions of the rows that are read, and how many these are
+    # times, n_rows: (n_sizes,) fractions of the rows that are used, and the number of these rows
     times: Floats
     n_rows: int
-    # codes, weights: (n_points,) right classes, and weights that sum to 1, in each class to its prior
+    # codes, weights: (n_points,) classes, and weights that sum to 1, and within a class to its prior
     codes: Integers
     weights: Floats
-    # (n_points,) numbers of units; points of one are predicted without each other, and not independent
+    # (n_points,) numbers of groups; points of a group are predicted without each other
     group_ids: Integers
     proba: Floats  # (n_sizes, n_points, n_classes) probabilities by leave-one-out
 
@@ -71,7 +71,7 @@ class Curve:
 
     @property
     def log_losses(self) -> Floats:
-        """(n_sizes, n_points) minus the logarithms of the right classes' probabilities."""
+        """(n_sizes, n_points) minus the log probabilities of the classes."""
         right = self.proba[:, np.arange(self.codes.size), self.codes]
         log_losses: Floats = -np.log(np.maximum(right, np.finfo(np.float64).tiny))
         return log_losses
@@ -93,38 +93,36 @@ class Curve:
         """(n_sizes, n_classes) shares of each class that get its label, NaN for a class without rows."""
         recalls = np.full((self.times.size, self.proba.shape[2]), np.nan)
         for y in np.unique(self.codes):
-            of_class = np.where(self.codes == y, self.weights, 0.0)
-            if of_class.any():
-                recalls[:, y] = 1.0 - self.errors @ of_class / of_class.sum()
+            weights = np.where(self.codes == y, self.weights, 0.0)
+            if weights.any():
+                recalls[:, y] = 1.0 - self.errors @ weights / weights.sum()
         return recalls
 
     @property
     def rows(self) -> Integers:
-        """(n_sizes,) rows by which each row was predicted, and itself."""
+        """(n_sizes,) number of rows in a part."""
         rows: Integers = np.rint(self.times * self.n_rows).astype(np.int64)
         return rows
 
     def accuracy_law(self) -> PowerLaw:
-        """How the share of errors falls: part of it is counted, part expected from calibrated probabilities.
+        """Power law of the share of errors.
 
-        The latter varies less, and is most of it where rows are few. Few rows are also shrunk towards the
-        errors that tables usually have, unless they seem to say nothing of the classes.
+        Counted errors are averaged with the errors that calibrated probabilities expect. The latter vary
+        less, and have most of the weight if rows are few. Unless variables and classes seem independent, the
+        prior is that of usual tables.
         """
         counted = self.n_rows / (self.n_rows + _ROWS_TO_COUNT)
         errors = counted * self.errors + (1.0 - counted) * (1.0 - self.proba.max(axis=2))
-        gap = float((errors[0] - (self.codes != self._prior.argmax())) @ self.weights)
-        nothing = self._ignorance
-        wrong, right = ((1.0 - nothing) * _USUAL[k] + nothing * JEFFREYS[k] for k in (0, 1))
-        return fit_share(
-            errors, self.times, self.weights, self.group_ids, Chance(nothing, gap), (wrong, right)
-        )
+        surplus = float((errors[0] - (self.codes != self._prior.argmax())) @ self.weights)
+        independent = self._independence
+        wrong, right = ((1.0 - independent) * _PRIOR_COUNTS[k] + independent * JEFFREYS[k] for k in (0, 1))
+        chance = Chance(independent, surplus)
+        return fit_share(errors, self.times, self.weights, self.group_ids, chance, (wrong, right))
 
     def log_loss_law(self) -> PowerLaw:
-        """How the log loss falls."""
-        gap = float(self._surplus @ self.weights)
-        return fit_mean(
-            self.log_losses, self.times, self.weights, self.group_ids, Chance(self._ignorance, gap)
-        )
+        """Power law of the log loss."""
+        chance = Chance(self._independence, float(self._surplus @ self.weights))
+        return fit_mean(self.log_losses, self.times, self.weights, self.group_ids, chance)
 
     @property
     def _prior(self) -> Floats:
@@ -133,31 +131,31 @@ class Curve:
 
     @property
     def _surplus(self) -> Floats:
-        """(n_points,) by how much the log loss with all rows exceeds that of the classes' shares."""
+        """(n_points,) log losses with all rows, minus the log losses of guessing by the classes' shares."""
         shares = np.maximum(self._prior[self.codes], np.finfo(np.float64).tiny)
         surplus: Floats = self.log_losses[0] + np.log(shares)
         return surplus
 
     @property
-    def _ignorance(self) -> float:
-        """Probability that the rows say nothing of the classes, so that their shares predict as well."""
+    def _independence(self) -> float:
+        """Probability that variables and classes are independent, so that the shares predict as well."""
         mean = float(self._surplus @ self.weights)
         error = error_of_mean(self._surplus - mean, self.weights, self.group_ids)
         prior = self._prior[self._prior > 0.0]
-        return probability_of_nothing(mean, error, float(-prior @ np.log(prior)))
+        return independence_probability(mean, error, float(-prior @ np.log(prior)))
 
     def recall_law(self, y: int) -> PowerLaw | None:
-        """How the share of errors in one class falls; None if the class has no rows."""
+        """Power law of the share of errors in one class; None if the class has no rows."""
         weights = np.where(self.codes == y, self.weights, 0.0)
         if not weights.any():
             return None
         weights /= weights.sum()
-        known = self.times * (self.codes == y).sum() >= _FEWEST_OF_CLASS
-        known[0] = True
-        # Where rows say nothing of the classes, a class gets its label as often as all rows get it.
+        enough = self.times * (self.codes == y).sum() >= _FEWEST_OF_CLASS
+        enough[0] = True
+        # If variables and classes are independent, rows of the class get its label as often as all rows do.
         others = float((self.proba[0].argmax(axis=1) != y) @ self.weights)
-        chance = Chance(self._ignorance, float(self.errors[0] @ weights) - others)
-        return fit_share(self.errors[known], self.times[known], weights, self.group_ids, chance)
+        chance = Chance(self._independence, float(self.errors[0] @ weights) - others)
+        return fit_share(self.errors[enough], self.times[enough], weights, self.group_ids, chance)
 
 
 def learn_curve(
@@ -168,19 +166,19 @@ def learn_curve(
     *,
     empirical: bool,
 ) -> Curve:
-    """Predict rows by all others, and by those of their half, quarter and eighth.
+    """Predict rows by all others, and by the others of their half, quarter and eighth.
 
-    Rows that share a unit stay together. `random` divides the rows, and subsamples them where there are many;
-    `empirical` says that the prior was estimated from the rows.
+    Rows of a group stay together. `random` divides the rows, and subsamples them if there are many;
+    `empirical` is true if the prior was estimated from the rows.
     """
-    whole = ScaledRows.learn(data, ())
-    rows = whole.take(proportional_subsample(data, whole.rank, CURVE_ROWS, random))
+    every = ScaledRows.learn(data, ())
+    rows = every.take(proportional_subsample(data, every.rank, CURVE_ROWS, random))
     points = balanced_subsample(rows.data, rows.rank, SEARCH_POINTS, random)
     weights = FoldPlan.prepare(rows.data, points, prior, 0.0, random).score_weights
     n_rows = len(rows.data.X)
     fewest = max(_FEWEST_ROWS, _FEWEST_OF_CLASS * np.count_nonzero(rows.data.counts))
     n_groups = np.unique(rows.data.group_ids).size
-    # A part of one unit would leave nothing to predict it by.
+    # A part with a single group would have no rows to predict it by.
     sizes = [n for n in _PARTS if n == 1 or (n_rows >= n * fewest and n_groups >= 2 * n)]
     is_point = np.zeros(n_rows, dtype=bool)
     is_point[points] = True
@@ -207,7 +205,7 @@ def learn_curve(
 
 
 def _predict(data: LabelledRows, is_point: Bools, prior: Floats, seed: int, empirical: bool) -> Floats:
-    """Log probabilities (n_points, n_classes) of some rows by all others, as a fit to all of them would."""
+    """Log probabilities (n_points, n_classes) of rows by all others, as in a fit to all rows."""
     random = np.random.RandomState(seed)
     if empirical:
         prior = data.counts / data.counts.sum()
@@ -215,10 +213,8 @@ def _predict(data: LabelledRows, is_point: Bools, prior: Floats, seed: int, empi
     plan = FoldPlan.prepare(data, points, prior, 1.0 / (data.n + 2.0), random)
     seed = random.randint(2**31 - 1)
     folds = folds_of(rows, plan, MEMBER_KINDS)
-    tried_members = [
-        tried_member
-        for kinds in by_shared_fit(MEMBER_KINDS)
-        for tried_member in attempt(kinds, rows, plan, seed, folds)
+    members = [
+        member for kinds in by_shared_fit(MEMBER_KINDS) for member in attempt(kinds, rows, plan, seed, folds)
     ]
     parts = random_parts(data, rows.rank, N_FOLDS, random)
-    return judge(tried_members, plan, parts, empirical=empirical)[0]
+    return judge(members, plan, parts, empirical=empirical)[0]
