@@ -87,7 +87,8 @@ def mixing_factors(
         mixed = [np.logaddexp(np.log1p(-prior_mixing) + t, np.log(prior_mixing)) for t in (one, other)]
         slope = expit(0.5 * (one + other) + logit(1.0 - prior_mixing))
         quotient = (mixed[0] - mixed[1]) / (one - other)
-    return np.where(np.abs(one - other) < _CLOSE, slope, quotient)
+    factors: Floats = np.where(np.abs(one - other) < _CLOSE, slope, quotient)
+    return factors
 
 
 def odds_of_classes(joint: Floats) -> Floats:

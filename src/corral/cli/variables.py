@@ -178,7 +178,7 @@ class ModelVariables:
         return {name: [*MISSING, *self.na_values] for name in (*self.categories, *self.dates)}
 
     def read(self, table: pd.DataFrame, file: TableFile) -> pd.DataFrame:
-        """The variables of the rows of a table; values that are no categories of the model are kept and counted."""
+        """The variables of the rows of a table; categories that the model lacks are kept and counted."""
         rows = table[self.names]
         self.n_values.update({name: int(n) for name, n in rows.notna().sum().items()})
         return pd.DataFrame({name: self._values(rows[name], file) for name in self.names}, index=rows.index)
