@@ -657,8 +657,8 @@ def test_small_classes_are_dropped(planted, tmp_path):
     assert json.loads(result.stdout)["rows"] == 296
     assert "rare" not in json.loads(result.stdout)["rows_by_class"]
     assert notes_of(result)[0] == (
-        "left out 4 of 300 rows, which are of classes of fewer than 4 rows, duplicates not counted: 'rare' (3), "
-        "'rarer' (1); training rows keep their numbers."
+        "left out 4 of 300 rows, which are of classes of fewer than 4 rows, duplicates not counted: 'rare' "
+        "(3), 'rarer' (1); training rows keep their numbers."
     )
     said = refused(*fit, "--drop-small-classes", 40)
     assert said == "--drop-small-classes 40 would leave 0 of 12 classes, and two are needed."

@@ -1,4 +1,4 @@
-"""Tests of the command line: what it prints equals what the library says, and every fault is one sentence."""
+"""Tests of the command line: it prints the results of the library, and every error is one sentence."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def folder(frame, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def compressed(folder, frame):
-    """A model file that has kept some of the rows only."""
+    """A model file that has kept only some of its rows."""
     path = folder / "compressed.corral"
     save_model(CorralClassifier(max_rows=10, random_state=0).fit(frame[NAMES], frame["species"]), path)
     return path
@@ -148,20 +148,20 @@ def test_fit_searches_by_default_and_shows_variables_of_each_class(folder, tmp_p
     assert description.markers.any(axis=1).all()
     for a in range(3):
         assert description.phrase(a, description.order[a, 0]) in unwrapped(shown)  # [brackets] are no markup
-    # Which densities are pooled is for those who ask what is in a model.
+    # The members of the pool are shown by `info`.
     assert "members of the pool" not in shown
     shown = unwrapped(run("info", tmp_path / "m.corral").stdout)
     assert all(name in shown for name in loaded.model_.pool.shares())
 
 
 def unwrapped(shown):
-    """What stands in a table whose cells have several lines, each cell in one piece."""
+    """The text of a printed table, without the line breaks and borders inside its cells."""
     return " ".join(re.split(r"[\s│┃]+", shown))
 
 
 @pytest.fixture(scope="module")
 def marked(tmp_path_factory):
-    """Three classes: one is high in seven of nine columns; two are alike but for the signs of two columns."""
+    """Three classes: one is high in seven of nine columns; two differ only in the signs of two columns."""
     rng = np.random.default_rng(0)
     y = np.repeat(["far", "same", "opposite"], 120)
     X = rng.uniform(-1.0, 1.0, size=(360, 9))
@@ -175,7 +175,7 @@ def marked(tmp_path_factory):
     return path, model.describe()
 
 
-def test_the_table_of_classes_says_what_marks_them(marked):
+def test_the_table_of_classes_lists_their_markers(marked):
     path, description = marked
     shown = run("info", path).stdout
     assert max(len(line) for line in shown.splitlines() if line[0] in "│┃┏┡├└") <= 80
@@ -191,7 +191,7 @@ def test_the_table_of_classes_says_what_marks_them(marked):
     assert "Markers that tell the class best from all other rows come first." in words
 
 
-def test_json_says_what_marks_classes(marked):
+def test_json_lists_the_markers_of_classes(marked):
     path, description = marked
     result = answered("info", path)
     order = description.order[0, :7]
@@ -211,7 +211,7 @@ def test_json_says_what_marks_classes(marked):
 
 
 def test_values_that_a_class_lacks_more_often_are_shown(tmp_path):
-    """Six columns of noise: one class lacks most values of five of them, and nothing else marks it."""
+    """Six columns of noise: one class lacks most values of five of them, and nothing else describes it."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 6))
     X[:60, :5][rng.random((60, 5)) < 0.8] = np.nan
@@ -353,7 +353,7 @@ def test_texts_for_missing_values_are_kept_in_the_model(missing_marked, tmp_path
     assert answered("info", model)["na_values"] == ["-999", ">200"]
 
 
-def test_texts_for_missing_values_outlive_files_but_no_other_fit(missing_marked, frame, tmp_path):
+def test_texts_for_missing_values_are_kept_in_files_but_not_by_another_fit(missing_marked, frame, tmp_path):
     loaded = load_model(missing_marked / "m.corral")
     save_model(loaded, tmp_path / "again.corral")
     assert load_model(tmp_path / "again.corral").na_values_ == ["-999", ">200"]
@@ -391,10 +391,10 @@ def test_advice_where_no_variable_is_relevant(tmp_path):
 
 
 def test_bars_where_someone_watches(folder, tmp_path, monkeypatch):
-    """Searches have their own; where an estimator has none, there is one over the fits."""
+    """Estimators with a progress bar show it; other commands have one bar for all fits."""
     assert run(*fitting(folder / "t.csv")).stderr == ""  # nobody watches a pipe
     monkeypatch.setattr("corral.cli.console.Output.bars", 1)
-    # As on a terminal, the only place where rich draws moving bars.
+    # As on a terminal: rich draws moving bars nowhere else.
     for name, value in (("FORCE_COLOR", "1"), ("TERM", "xterm"), ("COLUMNS", "100")):
         monkeypatch.setenv(name, value)
     shown = run(*fitting(folder / "t.csv"), "--model", tmp_path / "m.corral").stderr
@@ -412,12 +412,12 @@ def test_bars_where_someone_watches(folder, tmp_path, monkeypatch):
 
 
 def plain(shown):
-    """What a terminal was sent without colours and movements of the cursor."""
+    """Terminal output without colours and cursor movements."""
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
-def test_the_share_that_has_been_read_is_told(name, folder, frame, monkeypatch):
+def test_the_share_that_has_been_read_is_reported(name, folder, frame, monkeypatch):
     monkeypatch.setattr("corral.cli.tables.CHUNK", 30)
     notes = []
     list(read_chunks(open_table(folder / name), NAMES, on_progress=notes.append))
@@ -582,7 +582,7 @@ def test_kept_columns_may_have_any_name(names, folder, frame, tmp_path):
     assert actual["species"].tolist() == frame["species"].tolist()
 
 
-def test_what_is_read_is_not_written(folder, stand_ins):
+def test_a_file_that_is_read_is_not_overwritten(folder, stand_ins):
     model, table = folder / "m.corral", folder / "t.csv"
     before = table.read_bytes(), model.read_bytes()
     for arguments in (
@@ -677,7 +677,9 @@ def test_report_measures_only_on_rows_that_the_model_has_not_seen(folder, frame,
     assert refused(*arguments, "--tolerance", 1).startswith("--tolerance needs --target")
 
 
-def test_report_says_why_it_is_not_known_whether_rows_are_new(folder, frame, compressed, tmp_path, stand_ins):
+def test_report_notes_why_it_is_not_known_whether_rows_are_new(
+    folder, frame, compressed, tmp_path, stand_ins
+):
     X, y = frame[NAMES], frame["species"]
     lspc = tmp_path / "lspc.corral"
     save_model(LSPClassifier().fit(X, y), lspc)
@@ -694,7 +696,7 @@ def test_report_says_why_it_is_not_known_whether_rows_are_new(folder, frame, com
         assert stand_ins[-1][4]["held_out"] is None
 
 
-def test_fit_tells_how_many_rows_a_goal_takes(folder, tmp_path, stand_ins):
+def test_fit_estimates_how_many_rows_a_goal_takes(folder, tmp_path, stand_ins):
     goal = ("--estimator", "cv", "--report", tmp_path / "f.html", "--goal", 0.9)
     run(*fitting(folder / "t.csv"), *goal, "-q")
     assert stand_ins[-1][4]["sample_sizes"].goal == 0.9
@@ -703,7 +705,7 @@ def test_fit_tells_how_many_rows_a_goal_takes(folder, tmp_path, stand_ins):
         assert message.startswith("--goal 0.9 is for the report of --estimator cv")
 
 
-def test_report_knows_of_groups(folder, frame, tmp_path, stand_ins):
+def test_report_counts_groups(folder, frame, tmp_path, stand_ins):
     unseen = np.arange(90) % 3 == 0
     new = frame.assign(length=frame["length"] + 0.01 * unseen, patient=[f"p{i // 6}" for i in range(90)])
     new.to_csv(tmp_path / "new.csv", index=False)
@@ -733,7 +735,7 @@ def test_explain_draws(kind, folder, tmp_path, stand_ins):
     assert refused(*arguments).endswith("must end in .png, .svg, .pdf to say what it is.")
 
 
-def test_explain_says_what_python_says(folder, frame):
+def test_explain_prints_the_explanation_of_python(folder, frame):
     arguments = ("explain", folder / "m.corral", folder / "t.csv", "--row", 5, "--rows", 3)
     result = answered(*arguments)
     expected = load_model(folder / "m.corral").explain(frame[NAMES].iloc[[5]], n_rows=3)
@@ -754,7 +756,7 @@ def test_explain_says_what_python_says(folder, frame):
     assert f"{expected.rows[0, 0]}, which equals it ({expected.shares[0, 0]:.0%})" in words
 
 
-def test_explain_says_what_is_novel(folder, frame, tmp_path):
+def test_explain_shows_why_a_row_is_novel(folder, frame, tmp_path):
     frame.assign(**{NAMES[1]: 1e4}).to_csv(tmp_path / "far.csv", index=False)
     arguments = ("explain", folder / "m.corral", tmp_path / "far.csv", "--row", 5)
     result = answered(*arguments)
@@ -828,8 +830,8 @@ def test_learning_curve(folder, compressed):
     )
 
 
-def test_demo_goes_the_whole_way(tmp_path, monkeypatch):
-    # The search takes its time.
+def test_demo_fits_predicts_and_explains(tmp_path, monkeypatch):
+    # A fast estimator: the default one takes long.
     quick = RodeoClassifier(bandwidth="class", features="selected", priors="empirical", random_state=0)
     monkeypatch.setattr("corral.cli.fit._estimator", lambda *options: clone(quick))
     shown = run("demo", "--folder", tmp_path / "d").stdout
@@ -852,7 +854,7 @@ def test_demo_goes_the_whole_way(tmp_path, monkeypatch):
     assert (tmp_path / "d" / "groups_why.png").read_bytes().startswith(b"\x89PNG")
 
 
-# Faults
+# Errors
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that opens but cannot be read")
@@ -924,7 +926,7 @@ def test_dates_of_spreadsheets(frame, tmp_path):
     notes = run("fit", *arguments).stderr
     assert DATES in notes
     assert "1 value of column 'odd', 'soon', cannot be read as a date and counts as missing" in notes
-    # A few cells that a spreadsheet has taken for dates are slips.
+    # A few dates among numbers are errors.
     frame.assign(x=[DAYS[0], *range(1, 90)]).to_excel(tmp_path / "t.xlsx", index=False)
     sentence = "'x' would be numeric, but row 0 holds '2020-01-01 00:00:00'"
     assert sentence in run("check", *arguments).stdout
@@ -1024,7 +1026,7 @@ def test_shell_completion(words, expected):
 
 
 def complete(words):
-    """What bash is offered; a process of its own, since its environment is what asks."""
+    """Completions for bash, which are requested by the environment of a process."""
     request = {"_CORRAL_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
     code = "from corral.cli import app; app(prog_name='corral')"
     done = subprocess.run(
@@ -1034,7 +1036,7 @@ def complete(words):
 
 
 def test_completion_can_be_installed(monkeypatch):
-    # Else it is the shell that the tests were started from, if there is one.
+    # Otherwise it depends on the shell that runs the tests.
     monkeypatch.setattr("shellingham.detect_shell", lambda: ("bash", "/bin/bash"))
     assert "_CORRAL_COMPLETE=complete_bash" in run("--show-completion").stdout
 

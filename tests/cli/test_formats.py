@@ -1,4 +1,4 @@
-"""Tests of the files that people have: formats, separators, decimals and encodings, and standard streams."""
+"""Tests of file formats: kinds, separators, decimal marks and encodings, and the standard streams."""
 
 import io
 import json
@@ -72,7 +72,7 @@ def test_what_is_written_is_read_again(name, frame, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.feather"])
 def test_an_index_of_pandas_without_a_name_is_no_column(name, frame, tmp_path):
-    """As in pandas, where a filtered frame is written with it and read without."""
+    """pandas writes the index of a filtered frame as a column, and reads it as an index."""
     filtered = frame[frame["c"] > -1.0].drop(columns="id")
     table, path = pa.Table.from_pandas(filtered), tmp_path / name
     (pq.write_table if name == "t.parquet" else feather.write_feather)(table, path)
@@ -101,7 +101,7 @@ def test_others_read_what_is_written(frame, tmp_path):
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|", " "])
 @pytest.mark.parametrize("decimal", [".", ","])
-def test_how_a_text_is_written_is_found_out(encoding, separator, decimal, frame, tmp_path):
+def test_the_format_of_a_text_is_detected(encoding, separator, decimal, frame, tmp_path):
     text = frame.to_csv(index=False, sep=separator, decimal=decimal, lineterminator="\r\n")
     (tmp_path / "t.csv").write_bytes(text.encode(encoding))
     actual, notes = read(tmp_path / "t.csv")
@@ -144,7 +144,7 @@ def test_separators_and_decimals(text, separator, decimal, tmp_path):
     st.lists(st.tuples(st.floats(-1e6, 1e6), st.integers(-9, 9), st.text("aäöß é", min_size=1)), min_size=1)
 )
 def test_a_spreadsheet_of_a_european_desk(tmp_path_factory, rows):
-    """As such a desk exports it: semicolons, decimal commas, Windows-1252."""
+    """A file with semicolons, decimal commas and Windows-1252."""
     path = tmp_path_factory.mktemp("desk") / "t.csv"
     frame = pd.DataFrame(rows, columns=["Größe", "Zahl", "Klasse"])
     path.write_bytes(frame.to_csv(index=False, sep=";", decimal=",").encode("cp1252"))
@@ -177,7 +177,7 @@ def test_spreadsheets_run_no_text(model, frame, tmp_path):
     assert not (tmp_path / "new.xlsx").exists()
 
 
-def test_sheets_are_told_of(frame, tmp_path):
+def test_further_sheets_are_noted(frame, tmp_path):
     book = Workbook()
     for row in (["Länge", "width, cm", "c", "id", "y"], *frame.itertuples(index=False, name=None)):
         book.active.append(row)
@@ -266,13 +266,13 @@ def test_faults_of_standard_streams(model):
 
 
 def test_pipes_of_a_shell(model, frame):
-    """In processes of their own: all is said that is to be said, and nothing else."""
+    """In separate processes: the output is complete, and there is no other output."""
     command = [sys.executable, "-m", "corral", "predict", str(model), "-", "--out", "-"]
     content = frame.to_csv(index=False).encode()
     done = subprocess.run(command, input=content, capture_output=True, check=True)
     assert done.stdout.decode() == piped(content, "predict", model, "-", "--out", "-").stdout
     assert done.stderr == b""
-    # A reader that has had enough.
+    # A program that stops reading the output.
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -285,7 +285,7 @@ def test_pipes_of_a_shell(model, frame):
 # Options
 
 
-def test_how_a_text_is_written_can_be_said(frame, tmp_path):
+def test_the_format_of_a_text_can_be_given(frame, tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False, sep=":", decimal=",", encoding="cp1250")
     options = ("--sep", ":", "--decimal", ",", "--encoding", "cp1250", "--id", "id", "--estimator", "rodeo")
     result = run("fit", tmp_path / "t.csv", "-t", "y", "--json", *options)

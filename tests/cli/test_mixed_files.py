@@ -22,7 +22,7 @@ NAMES = ["a", "colour", "ward", "smokes"]
 
 @pytest.fixture(scope="module")
 def frame():
-    """A number, words, codes with zeros in front, and yes or no, all with missing values; two classes."""
+    """Columns of numbers, words, codes such as 01 and booleans, all with missing values; two classes."""
     rng = np.random.default_rng(5)
     y = np.repeat(["u", "v"], N // 2)
     is_v = y == "v"
@@ -54,7 +54,7 @@ def folder(frame, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def fitted(frame):
-    """What Python fits to the same table."""
+    """The model that Python fits to the same table."""
     return RodeoClassifier(priors="empirical", random_state=0).fit(frame[NAMES], frame["y"])
 
 
@@ -64,7 +64,7 @@ def fit(table, *options):
 
 def predicted(model, table, out, *options):
     result = run("predict", model, table, "--out", out, "--json", *options)
-    # As text: Python turns it into the nearest float, which not every version of pandas does.
+    # Read as text: not every version of pandas reads the nearest float, as Python does.
     return pd.read_csv(out, dtype=str).filter(like="p_").map(float).to_numpy(float), result
 
 
@@ -132,7 +132,7 @@ def test_text_where_the_model_has_numbers_is_refused(folder, frame, tmp_path):
     assert not to.exists()
 
 
-def test_a_level_is_what_is_written_in_all_parts_of_a_file(frame, monkeypatch, tmp_path):
+def test_categories_are_as_written_in_all_parts_of_a_file(frame, monkeypatch, tmp_path):
     """The first part of a column looks like numbers, and a later one does not."""
     table = frame[["a", "y"]].assign(code=["007", "7.0"] * (N // 4) + ["x7", "7.0"] * (N // 4))
     table.to_csv(tmp_path / "t.csv", index=False)
@@ -167,7 +167,7 @@ def test_ordered_categories_of_parquet_stay_ordered(frame, tmp_path):
 
 @pytest.fixture(scope="module")
 def visits(tmp_path_factory):
-    """Patients of five visits each, which are alike; the diagnosis is random by patient."""
+    """Patients with five similar visits each; the diagnosis is random by patient."""
     rng = np.random.default_rng(0)
     patient = np.repeat(np.arange(24), 5)
     X = rng.normal(size=(24, 3))[patient] + 0.05 * rng.normal(size=(120, 3))
@@ -213,7 +213,7 @@ def test_the_group_may_name_rows_as_well(visits, tmp_path):
     assert "P00 (row 0) is " in run("explain", tmp_path / "m.corral", visits, "--row", "P00").stdout
 
 
-def test_fit_tells_that_one_group_gives_no_interval(tmp_path):
+def test_one_group_gives_no_interval(tmp_path):
     rng = np.random.default_rng(0)
     columns = {"a": rng.normal(size=60), "p": np.arange(60) // 20, "y": rng.choice(["u", "v"], 60)}
     pd.DataFrame(columns).to_csv(tmp_path / "t.csv", index=False)
@@ -228,7 +228,7 @@ def test_fit_tells_that_one_group_gives_no_interval(tmp_path):
     assert "intervals are for new groups, of which 3 were held out" in run(*fit, "--cv", 3).stdout
 
 
-# What stands behind
+# Baselines and new rows
 
 
 def test_naive_bayes_against_plain_loops(frame):
@@ -251,7 +251,7 @@ def test_naive_bayes_against_plain_loops(frame):
         assert_allclose(proba[i], np.array(joint) / sum(joint), rtol=1e-8)
 
 
-def test_new_rows_of_a_mixed_table_are_told_from_training_rows(frame, fitted):
+def test_new_rows_of_a_mixed_table_differ_from_training_rows(frame, fitted):
     table = frame[NAMES].copy()
     assert unseen_predictions(fitted, table, frame["y"].to_numpy()) is None
     row = table["a"].idxmax()
@@ -262,7 +262,7 @@ def test_new_rows_of_a_mixed_table_are_told_from_training_rows(frame, fitted):
     assert len(unseen_predictions(fitted, table, frame["y"].to_numpy()).truth) == 1
 
 
-# Hostile tables: a fit, or one sentence; never a traceback, and never a probability that is none.
+# Hostile tables: a fit or one sentence, never a traceback, and always valid probabilities.
 
 
 def hostile_columns(rng, y):

@@ -62,7 +62,7 @@ NO_ENCODING = "--encoding: there is no encoding {!r}; utf-8, utf-16, cp1252 and 
 TOO_MANY_CELLS = "{} is not a proper table: rows have more fields than there are names."
 OTHERWISE = "; or leave the column out by --drop, or make categories of it by --categorical."
 
-# Name of the file, unless t.csv, what is in it, and the sentence; '...' stands for words of other packages.
+# Name of the file unless it is t.csv, its content, and the error; '...' stands for words of other packages.
 REFUSED = {
     "an empty file": ("", "{} is empty."),
     "empty lines": ("\n\n\n", "{} is empty."),
@@ -214,7 +214,7 @@ def answer(folder, name, content, *options, code):
 
 
 def assert_says(result, sentence):
-    """The error, but for words of other packages."""
+    """Compare the error with a sentence, except for words of other packages."""
     assert result.stdout == ""
     message = json.loads(result.stderr.splitlines()[-1])["error"]
     start, foreign, end = sentence.partition("...")
@@ -233,7 +233,7 @@ def test_refused_in_one_sentence(case, tmp_path):
 
 desk = text(rows().rename(columns={"a": "Größe"}), sep=";", decimal=",")
 
-# Name of the file, if it is not t.csv, what is in it, and the notes; all have forty rows and two variables.
+# Name of the file unless it is t.csv, its content, and the notes; all have forty rows and two variables.
 READ = {
     "text of a spreadsheet in Unicode": (
         "t.txt",
@@ -364,7 +364,7 @@ def test_taken_as_it_is(case, tmp_path):
     assert notes_of(result) == ([note] if note else [])
 
 
-# Option, and what it leads to.
+# Content, options and the error.
 OPTIONS = {
     "a wrong separator": (desk, ("--sep", ","), "{} has no column 'y'; it has 'Größe;b;y'."),
     "a wrong encoding": (

@@ -1,4 +1,4 @@
-"""Tests of tables as they come: training rows, odd labels, empty columns, text that must not be obeyed."""
+"""Tests of odd tables: training rows, labels, empty columns, control characters and formulas."""
 
 import json
 import re
@@ -22,7 +22,7 @@ from support.cli import answered, notes_of, refused, run
 
 @pytest.fixture(scope="module")
 def measured():
-    """Two classes in columns of very different size, one of them often zero."""
+    """Two classes, and columns on very different scales, one of them often zero."""
     rng = np.random.default_rng(0)
     y = np.repeat(["a", "b"], 40)
     X = rng.normal(size=(80, 4)) + (y == "b")[:, np.newaxis]
@@ -32,7 +32,7 @@ def measured():
 
 @pytest.fixture(scope="module")
 def new():
-    """Rows of no class in particular."""
+    """Rows without a class."""
     return np.random.default_rng(1).normal(size=(30, 4)) * [1.0, 100.0, 2e5, 1.0]
 
 
@@ -191,7 +191,7 @@ def test_a_column_without_values_is_left_out(tmp_path):
         assert first == "left out, because empty in all rows: 'c'"
         assert json.loads(result.stdout)["rows"] == 60
 
-    # A model does without a variable, but says so; and there is no dropping the target.
+    # A model predicts without a variable and notes it; the target cannot be left out.
     complete.assign(b=np.nan).to_csv(table, index=False)
     message = run("predict", model, table, "--out", tmp_path / "o.csv").stderr
     assert message == "note: column 'b' is empty in all rows: labels do without it.\n"
@@ -225,7 +225,7 @@ def test_an_accuracy_comes_with_its_interval_by_wilson(tmp_path):
     assert "100.0% get the right label (95% interval 86.7% to 100.0%)" in page
 
 
-# Text that terminals obey
+# Control characters in text
 
 
 HOSTILE = "\x1b]0;owned\x07\x1b[31mred\x9b2J\u202e"
@@ -246,7 +246,7 @@ def hostile(tmp_path_factory):
     return table, model, f"y{HOSTILE}"
 
 
-def test_terminals_are_told_nothing_by_names(hostile, tmp_path, monkeypatch):
+def test_names_cannot_control_terminals(hostile, tmp_path, monkeypatch):
     table, model, target = hostile
     out = tmp_path / f"{HOSTILE}.csv"
     fit = ("fit", table, "-t", target, "--estimator", "rodeo", "--model", tmp_path / f"{HOSTILE}.m")
@@ -282,7 +282,7 @@ def test_json_has_the_names_themselves(hostile):
     assert result.stdout.isascii()
 
 
-def test_names_are_no_pictures(tmp_path):
+def test_names_are_no_markup(tmp_path):
     fitted = RodeoClassifier().fit(np.arange(20.0).reshape(20, 1), np.repeat([":apple:", "[b]"], 10))
     save_model(fitted, tmp_path / "m.corral")
     shown = run("info", tmp_path / "m.corral").stdout
@@ -300,7 +300,7 @@ def test_visible_text_can_be_printed(text):
         assert shown == text
 
 
-# Text that spreadsheets obey
+# Formulas in text
 
 
 FORMULA = "=cmd|' /C calc'!A0"
@@ -323,7 +323,7 @@ def test_what_is_no_formula(value):
 
 @pytest.fixture(scope="module")
 def named_by_formulas(tmp_path_factory):
-    """Rows and a model, in which an id, the name of a column of ids and a class are formulas."""
+    """A table and models in which an id, the name of a column of ids and a class are formulas."""
     folder = tmp_path_factory.mktemp("formulas")
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(40, 2)), columns=["a", "b"])

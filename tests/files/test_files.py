@@ -1,4 +1,4 @@
-"""Tests of files that are written: whole, by several at once, and over nothing that somebody else wrote."""
+"""Tests of written files: whole, by several processes at once, and never over files of another kind."""
 
 import json
 import os
@@ -31,7 +31,7 @@ NAMES = ["length", "width", "height"]
 FIT = ("fit", "t.csv", "--target", "species", "--id", "id", "--estimator", "rodeo")
 PREDICT = ("predict", "m.corral", "t.csv", "--out", "o.csv")
 
-# Stands still, or dies, while it writes a file.
+# A program that stops or is killed while it writes a file.
 WRITER = """
 import os, signal, sys
 from corral.files.atomic import replacing
@@ -63,7 +63,7 @@ def classifier(frame):
 
 @pytest.fixture
 def folder(frame, classifier, tmp_path, monkeypatch):
-    """A folder to be in, with a model and a table that is read in nine chunks."""
+    """The working folder, with a model and a table that is read in nine chunks."""
     save_model(classifier, tmp_path / "m.corral")
     frame.to_csv(tmp_path / "t.csv", index=False)
     monkeypatch.chdir(tmp_path)
@@ -72,7 +72,7 @@ def folder(frame, classifier, tmp_path, monkeypatch):
 
 
 def contents(folder):
-    """All files below a folder, hidden ones as well, and links as what they are."""
+    """All files below a folder, also hidden ones, and links as links."""
     return {
         path: path.readlink() if path.is_symlink() else path.read_bytes()
         for path in sorted(Path(folder).rglob("*"))
@@ -81,7 +81,7 @@ def contents(folder):
 
 
 def refused(*arguments):
-    """The sentence that a command ends with; not one file has changed."""
+    """The error of a command that changes no file."""
     before = contents(".")
     message = run(*arguments, "--quiet", code=2).stderr
     assert contents(".") == before
@@ -93,7 +93,7 @@ def mode(path):
     return stat.S_IMODE(Path(path).stat().st_mode)
 
 
-# Written whole, by several at once
+# Files are written whole, by several processes at once
 
 
 def test_threads_may_write_the_same_file_while_others_read_it(density, tmp_path):
@@ -127,7 +127,7 @@ def another_writer(path, how):
         yield process
 
 
-def test_what_a_killed_writer_left_disturbs_nobody(density, tmp_path):
+def test_files_of_a_killed_writer_do_no_harm(density, tmp_path):
     path = tmp_path / "a.corral"
     save_model(density, path)
     before = path.read_bytes()
@@ -140,7 +140,7 @@ def test_what_a_killed_writer_left_disturbs_nobody(density, tmp_path):
     assert len(left) == 2
 
 
-# Is stopped by a signal while a command writes its answer.
+# A program that a signal stops while a command writes its output.
 STOPPED = """
 import os, signal, sys
 import corral.cli
@@ -212,7 +212,7 @@ def test_a_file_that_cannot_be_replaced_in_the_end_leaves_nothing(tmp_path, monk
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError(), ValueError("no.")])
 @pytest.mark.parametrize("out", ["o.csv", "o.csv.gz", "o.parquet", "o.xlsx"])
 def test_predictions_that_are_stopped_leave_no_result(out, error, folder, monkeypatch):
-    """And the next run writes what it would have written."""
+    """The next run writes the same output."""
     predict = ("predict", "m.corral", "t.csv", "--out")
     run(*predict, f"expected_{out}")
     before, calls = contents("."), iter(range(3))
@@ -388,7 +388,7 @@ KINDS = {
 
 
 def foreign(frame, file):
-    """Files of other people that happen to have the name."""
+    """Files of other kinds that have the name of an output."""
     suffix = Path(file).suffix[1:]
     if suffix == "parquet":
         frame.to_parquet(file)
@@ -421,8 +421,8 @@ def test_a_file_of_the_same_kind_is_replaced_with_a_note(arguments, folder):
 
 
 @pytest.mark.parametrize("written", ["a model", "a report", "a page", "csv", "png"])
-def test_a_file_that_stays_is_not_said_to_be_replaced(written, folder, frame):
-    """A table that is refused is read after the files have been looked at."""
+def test_a_file_that_stays_is_not_noted_as_replaced(written, folder, frame):
+    """The files are checked before the table is read and refused."""
     arguments = WRITING[written]
     run(*arguments, "--quiet")
     before = Path(written_by(arguments)).read_bytes()
@@ -467,7 +467,7 @@ def test_tables_that_only_look_like_predictions(header, folder):
 
 
 def test_the_demo_replaces_its_own_files_alone(tmp_path, frame, monkeypatch):
-    # The search takes its time, and so do reports of many rows.
+    # The default estimator and reports of many rows take long.
     monkeypatch.setattr("corral.cli.fit._estimator", lambda *options: RodeoClassifier(bandwidth="class"))
     groups, penguins = make_ten_groups(5, random_state=0), load_penguins(return_X_y=True)
     monkeypatch.setattr("corral.datasets.make_ten_groups", lambda *sizes, **seed: groups)

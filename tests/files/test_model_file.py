@@ -1,4 +1,4 @@
-"""Tests of model files: every bit comes back, and no file does any harm."""
+"""Tests of model files: every bit is restored, and no file does harm."""
 
 import os
 import subprocess
@@ -85,14 +85,14 @@ def saved(model, path):
 
 
 def assert_refused(path, header, arrays, message):
-    """A forged file with a checksum that holds is refused in a sentence with these words."""
+    """Check that a forged file with a valid checksum is refused with this message."""
     put_together(path, header, arrays)
     with pytest.raises(ValueError, match=message):
         load_model(path)
 
 
 def assert_forged(source, path, changes, message):
-    """The file is refused if it holds something else in some places."""
+    """Check that the file is refused after these changes."""
     header, arrays = take_apart(source)
     for where, change in changes.items():
         forge_value(header, arrays, where, change)
@@ -100,7 +100,7 @@ def assert_forged(source, path, changes, message):
 
 
 def assert_same(one, other, where="value"):
-    """Compare two values and all they are made of, types included."""
+    """Compare two values, all their parts and the types."""
     one, other = (value.item() if isinstance(value, np.generic) else value for value in (one, other))
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         assert one.dtype.kind == other.dtype.kind, where
@@ -122,7 +122,7 @@ def assert_same(one, other, where="value"):
         assert one == other, where
 
 
-# What comes back
+# Restored models
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ ANSWERS = ("predict", "predict_proba", "explain", "local_bandwidths", "score_sam
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
 @pytest.mark.parametrize("kind", ["plain", "odd"])
-def test_every_estimator_comes_back_whole(estimator, kind, data, new_rows, path):
+def test_every_estimator_is_restored(estimator, kind, data, new_rows, path):
     X, y = data[0].copy(), SPECIES[np.searchsorted([1, 2, 5], data[1])]
     options = {}
     if kind == "odd" and not isinstance(estimator, LSPClassifier):  # which takes numbers alone
@@ -235,7 +235,7 @@ def test_class_without_rows_and_partial_fit(data, new_rows, path):
     assert_array_equal(loaded.predict_proba(new_rows), model.predict_proba(new_rows))
 
 
-def test_header_says_what_is_inside_and_not_how_to_compute(data, path):
+def test_header_describes_the_model_and_not_the_machine(data, path):
     loaded = saved(RodeoClassifier(n_jobs=2, verbose=0, beta=0.7).fit(*data), path)
     assert (loaded.n_jobs, loaded.verbose, loaded.beta) == (None, 0, 0.7)
     header = read_header(path)
@@ -244,7 +244,7 @@ def test_header_says_what_is_inside_and_not_how_to_compute(data, path):
     assert set(header["versions"]) == {"corral", "numpy", "scikit-learn"}
 
 
-# What is refused
+# Refused files
 
 
 def test_unfitted_and_foreign_estimators(data, path):
@@ -302,7 +302,7 @@ def test_foreign_files(path):
 
 @pytest.fixture(scope="module")
 def file(data, tmp_path_factory):
-    """A small file with nearly everything that the format knows."""
+    """A small file with nearly everything that the format can hold."""
     path = tmp_path_factory.mktemp("file") / "model.corral"
     X, y = data
     model = CorralClassifier(random_state=0)
@@ -474,7 +474,7 @@ SIZED = {
 def test_a_number_of_variables_that_no_array_has_is_refused_at_once(name, data, path, monkeypatch):
     save_model(SIZED[name].fit(*data), path)
     header, arrays = take_apart(path)
-    # Nothing of this length may be made: where memory is plenty it would only take long.
+    # No array of this length may be made: with enough memory it would only take long.
     monkeypatch.setattr(Encoding, "of_numbers", None)
     for n in (10**6, 2 * 10**9, 2**62, 2**70):
         with_n = header | {"n_features_in_": n, "feature_names_in_": None}
@@ -482,7 +482,7 @@ def test_a_number_of_variables_that_no_array_has_is_refused_at_once(name, data, 
         assert_refused(path, with_n, arrays, message)
 
 
-def test_an_empty_array_says_nothing_of_the_number_of_variables(data, path):
+def test_an_empty_array_does_not_give_the_number_of_variables(data, path):
     save_model(RodeoDensity().fit(data[0]), path)
     changes = {"n_features_in_": 10**9, "feature_names_in_": None}
     changes["state/density_/data/X"] = lambda _: np.empty((0, 10**9))
@@ -490,7 +490,7 @@ def test_an_empty_array_says_nothing_of_the_number_of_variables(data, path):
 
 
 @pytest.mark.parametrize("name", ["density", "classifier", "search", "compressed"])
-def test_levels_are_as_many_as_the_encoding_lists(name, mixed, path):
+def test_categories_are_as_many_as_the_encoding_lists(name, mixed, path):
     X, y = mixed
     save_model(SIZED[name].fit(X, *(() if name == "density" else (y,))), path)
     header, arrays = take_apart(path)
@@ -517,7 +517,7 @@ def test_numbers_of_categories_are_kept_as_they_are(where, change, message, mixe
 
 
 @pytest.mark.parametrize("categories", [["red", "red", "blue"], [None, "red", "blue"], "red"])
-def test_forged_levels(categories, mixed, path):
+def test_forged_categories(categories, mixed, path):
     save_model(MarkerSelector().fit(*mixed), path)
     message = "levels are not different texts or numbers|categories is not a list"
     assert_forged(path, path, {"state/encoding_/categories/1": categories}, message)

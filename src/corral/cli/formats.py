@@ -348,10 +348,11 @@ def _find_separator(text: str, expected: str) -> str:
 
 
 def _have_row_names(rows: Sequence[Sequence[str]], *, is_cut: bool) -> bool:
-    """Whether each row has one cell more than the first row has names, so that its first cell is its name.
+    """Whether the first cell of each row is a name of the row, with no column name above it, as R writes it.
 
-    A single such row may as well have a stray separator; if the last cells of all rows are empty, they have.
-    A file that is cut here after less than two rows may have row names.
+    Then every row has one cell more than there are names. The cause may also be a separator at the end of
+    rows: this is assumed for a single row, and for rows that all end with an empty cell. If the text is cut
+    before the second row, rows may have names.
     """
     names, *others = rows or [[]]
     if len(others) < 2:
