@@ -80,12 +80,12 @@ class Trials:
     record the version of the code: begin a new one after a change.
     """
 
+    _KEYS = ("data", "size", "seed", "model")
+
     def __init__(self, file: Path | None) -> None:
         self._file = file
         lines = [] if file is None else read_lines(file)
         self._results = {tuple(line[key] for key in self._KEYS): line["result"] for line in lines}
-
-    _KEYS = ("data", "size", "seed", "model")
 
     def measure(
         self, data: str, size: int, seed: int, model: str, call: Callable[[], Mapping[str, Any]]

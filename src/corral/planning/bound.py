@@ -30,7 +30,6 @@ they contain no density and no power of a bandwidth, and do not depend on the sc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -40,16 +39,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import logsumexp, stdtrit
 from sklearn.base import clone
-from sklearn.utils import check_array, check_random_state, check_X_y
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils import check_random_state
 
 from corral.array_types import Floats, Integers
-from corral.estimators.encoding import names_of, refuse_infinite
 from corral.estimators.rodeo_classifier import RodeoClassifier
-from corral.estimators.tables import refuse_missing_values
 from corral.estimators.validation import check_choice, check_integer, check_number, import_pandas
 from corral.planning.power_law import INTERVAL
+from corral.planning.supply import Draw, Supply
 from corral.sentences.numbers import counted, number_text
 
 if TYPE_CHECKING:
@@ -57,7 +53,6 @@ if TYPE_CHECKING:
 
 Allocation = Literal["proportional", "optimal"]
 Empty = Literal["none", "all"]
-Draw = Callable[[Any, int], tuple[ArrayLike, ArrayLike]]
 
 # No number of rows beyond this multiple is printed.
 _FARTHEST = 10_000
@@ -263,7 +258,7 @@ def run_algorithm(
     if not isinstance(estimator, RodeoClassifier):
         raise ValueError(f"estimator must be a RodeoClassifier, got {estimator!r}.")
     random = check_random_state(random_state)
-    supply = _Supply(X, y, test_size, initial_size, random)
+    supply = Supply(X, y, test_size, initial_size, random)
     classes = supply.classes
     if step < classes.size:
         raise ValueError(f"step must be at least the number of classes, {classes.size}, got {step}.")
@@ -299,100 +294,9 @@ def run_algorithm(
     return SampleSizes(classes, tolerance, converged, reason, steps, extrapolation)
 
 
-class _Supply:
-    """Rows of each class, in random order or as a callable returns them; the first `test_size` are for tests.
-
-    `most` (n_classes,) is the number of training rows that a class has, infinite for a callable without end.
-    """
-
-    def __init__(
-        self,
-        X: ArrayLike | Draw,
-        y: ArrayLike,
-        test_size: int,
-        initial_size: int,
-        random: np.random.RandomState,
-    ) -> None:
-        if callable(X):
-            labels = column_or_1d(y)
-        else:
-            rows, labels = check_X_y(X, y, dtype=np.float64, ensure_all_finite=False)
-            names = names_of(X, rows.shape[1])
-            refuse_missing_values(rows, names, "method='bound'", "method='curve', which takes them")
-            for name, column in zip(names, rows.T, strict=True):
-                refuse_infinite(name, column)
-        check_classification_targets(labels)
-        self.classes, counts = np.unique(labels, return_counts=True)
-        if self.classes.size < 2:
-            raise ValueError(f"y must hold at least two classes, got {self.classes.tolist()!r}.")
-        self._test_size = test_size
-        self._draw = X if callable(X) else None
-        if callable(X):
-            self.most = np.full(self.classes.size, np.inf)
-            self._rows = [np.empty((0, 0)) for _ in self.classes]
-        else:
-            self.most = counts.astype(np.float64) - test_size
-            self._rows = [rows[random.permutation(np.flatnonzero(labels == label))] for label in self.classes]
-        for a, label in enumerate(self.classes.tolist()):
-            self._fetch(a, initial_size)
-            if len(self._rows[a]) < test_size + initial_size:
-                raise ValueError(
-                    f"class {label!r} has {len(self._rows[a])} rows, fewer than initial_size + test_size = "
-                    f"{test_size + initial_size}."
-                )
-        self.X_test = np.concatenate([rows[:test_size] for rows in self._rows])
-        self.y_test = np.repeat(self.classes, test_size)
-
-    def training(self, sizes: Integers) -> tuple[Floats, NDArray[Any]]:
-        """The first rows of each class."""
-        parts = [rows[self._test_size :][:n] for rows, n in zip(self._rows, sizes, strict=True)]
-        return np.concatenate(parts), np.repeat(self.classes, sizes)
-
-    def provide(self, arrangement: Callable[[int, Floats], Integers], total: int) -> Integers:
-        """Fetch rows until every class has its part of the total, or of all rows if these are fewer."""
-        while True:
-            most = np.minimum(self.most, total)
-            sizes = arrangement(int(min(total, most.sum())), most)
-            for a, n in enumerate(sizes.tolist()):
-                self._fetch(a, n)
-            if np.all(sizes <= self.most):
-                return sizes
-
-    def _fetch(self, a: int, n: int) -> None:
-        """Fetch and check rows until class `a` has n training rows, or has no more."""
-        label, missing = self.classes.tolist()[a], self._test_size + n - len(self._rows[a])
-        if self._draw is None or missing <= 0:
-            return
-        result = self._draw(label, missing)
-        try:
-            new_rows, labels = result
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"the callable must return rows and their labels, got {type(result).__name__}."
-            ) from None
-        labels = column_or_1d(labels)
-        others = [other for other in labels.tolist() if other != label]
-        if others:
-            raise ValueError(
-                f"the callable returned the class {others[0]!r} when it was asked for {label!r}."
-            )
-        rows: Floats = check_array(new_rows, dtype=np.float64, ensure_min_samples=0)
-        if len(rows) != len(labels) or len(rows) > missing:
-            raise ValueError(
-                f"the callable returned {len(rows)} rows and {len(labels)} labels when it was asked for "
-                f"{missing}."
-            )
-        first = next((part for part in self._rows if len(part)), rows)
-        if rows.shape[1] != first.shape[1]:
-            raise ValueError(f"the callable returned {rows.shape[1]} variables after {first.shape[1]}.")
-        self._rows[a] = np.concatenate([self._rows[a], rows]) if len(self._rows[a]) else rows
-        if len(rows) < missing:
-            self.most[a] = len(self._rows[a]) - self._test_size
-
-
 def _measure(
     estimator: RodeoClassifier,
-    supply: _Supply,
+    supply: Supply,
     sizes: Integers,
     random: np.random.RandomState,
     empty: Empty,

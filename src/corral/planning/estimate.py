@@ -12,8 +12,9 @@ from sklearn.utils import check_random_state
 from corral.estimators.corral_classifier import CorralClassifier
 from corral.estimators.rodeo_classifier import RodeoClassifier
 from corral.estimators.validation import check_choice
-from corral.planning.bound import Allocation, Draw, Empty, SampleSizes, run_algorithm
+from corral.planning.bound import Allocation, Empty, SampleSizes, run_algorithm
 from corral.planning.curve import LearningCurve
+from corral.planning.supply import Draw
 
 
 @overload
