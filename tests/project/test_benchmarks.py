@@ -31,14 +31,14 @@ def test_every_benchmark_is_listed(monkeypatch, capsys):
 
 def test_a_trial_cut_short_is_measured_again_and_no_other(tmp_path):
     file = tmp_path / "trials.jsonl"
-    found = {0: {"accuracy": 0.9}, 1: {"accuracy": 0.8}}
-    for seed, numbers in found.items():
+    results = {0: {"accuracy": 0.9}, 1: {"accuracy": 0.8}}
+    for seed, numbers in results.items():
         Trials(file).measure("iris", 50, seed, "5NN", lambda numbers=numbers: numbers)
     file.write_bytes(file.read_bytes()[:-3])
     resumed = Trials(file)
-    assert resumed.measure("iris", 50, 0, "5NN", lambda: pytest.fail("it was in the file")) == found[0]
-    assert resumed.measure("iris", 50, 1, "5NN", lambda: found[1]) == found[1]
-    assert [line["found"] for line in read_lines(file)] == list(found.values())
+    assert resumed.measure("iris", 50, 0, "5NN", lambda: pytest.fail("it was in the file")) == results[0]
+    assert resumed.measure("iris", 50, 1, "5NN", lambda: results[1]) == results[1]
+    assert [line["found"] for line in read_lines(file)] == list(results.values())
 
 
 @pytest.mark.parametrize(

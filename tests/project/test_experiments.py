@@ -40,7 +40,7 @@ from support.real_data import skip_without_data
 ROOT = Path(__file__).parents[2]
 FEW_CLASSES = ("shifted_groups", "training_sizes", "waveform")
 # Of many variables every so manyth is enough to see that all runs, and much faster drawn.
-THINNED = {"anuran": 3, "digits": 8}
+COMPRESSED = {"anuran": 3, "digits": 8}
 WITHOUT_PROBABILITIES = ("svc",)
 TIMES = ["fit_seconds", "predict_seconds", "processor_seconds"]
 
@@ -139,7 +139,7 @@ def test_true_densities_of_the_ten_groups():
 
 def test_true_densities_of_waveforms():
     X, _ = make_waveform(2, random_state=0)
-    found = waveform._log_densities(X)
+    computed = waveform._log_densities(X)
     for i, x in enumerate(X):
         for k, (first, second) in enumerate(waveform.PAIRS):
 
@@ -147,7 +147,7 @@ def test_true_densities_of_waveforms():
                 wave = u * waveform.WAVES[first] + (1 - u) * waveform.WAVES[second]
                 return math.exp(-((x[:21] - wave) ** 2).sum() / 2)
 
-            assert_allclose(found[i, k], math.log(quad(density, 0, 1, epsabs=0)[0]), rtol=1e-9)
+            assert_allclose(computed[i, k], math.log(quad(density, 0, 1, epsabs=0)[0]), rtol=1e-9)
 
 
 @pytest.mark.parametrize(("make", "accuracy"), [(ten_groups.make_trial, 0.913), (waveform.make_trial, 0.86)])
@@ -173,7 +173,7 @@ def test_an_error_of_the_rates_is_an_integral():
     trial = rates.make_trial(0, r=1, d=2, n_train=40, n_test=4000)
     for model in (rates.PlainKernels(), rates.RodeoDensities("class", selected=True, passes=2)):
         model.fit(trial.X, trial.y)
-        found = rates.inspect(model, trial, r=1)
+        computed = rates.inspect(model, trial, r=1)
         axis = (np.arange(240) + 0.5) / 80 - 1.0
         points = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
         inside = ((points >= 0) & (points <= 1)).all(axis=1)
@@ -182,8 +182,8 @@ def test_an_error_of_the_rates_is_an_integral():
         for y in range(2):
             true = norm.pdf(points[:, y], 0.5, rates.DEVIATION) * inside
             errors.append(np.abs(estimate[:, y] - true).mean() * 9)
-        assert_allclose(found["l1"], np.mean(errors), atol=0.03)
-        assert 0 <= found["excess"] < 0.1
+        assert_allclose(computed["l1"], np.mean(errors), atol=0.03)
+        assert 0 <= computed["excess"] < 0.1
 
 
 @pytest.mark.parametrize(("bandwidth", "selected"), [("local", False), ("class", False), ("class", True)])
@@ -231,8 +231,8 @@ def test_integrals_of_the_expected_rodeo(x, h):
         ),
         (uniform_integrals(np.array(x), np.array(h)), lambda t: 1.0, (0, 1)),
     ]
-    for found, density, ends in cases:
-        for value, power in zip(found, powers, strict=True):
+    for computed, density, ends in cases:
+        for value, power in zip(computed, powers, strict=True):
             expected, _ = quad(lambda t: power(t) * density(t), *ends, points=[x, 0.5], limit=200)  # noqa: B023
             assert_allclose(value, expected, rtol=1e-6, atol=1e-9)
 
@@ -241,9 +241,9 @@ def test_the_rodeo_of_many_rows_is_the_expected_one():
     n, d = 3000, 4
     rows, y = rates._draw(np.random.default_rng(0), 1, d, n)
     x = np.full((1, d), [0.5, 0.4, 0.5, 0.3])
-    found = RodeoClassifier(scale=None).fit(rows, y).local_bandwidths(x)[0, 0]
+    computed = RodeoClassifier(scale=None).fit(rows, y).local_bandwidths(x)[0, 0]
     expected = expected_rodeo(x, n, np.arange(d) < 1, rates.DEVIATION)[0]
-    assert (np.abs(np.log(found / expected)) < 0.25).all()  # two steps
+    assert (np.abs(np.log(computed / expected)) < 0.25).all()  # two steps
     stays = expected_rodeo(x, n, np.arange(d) < 1, rates.DEVIATION, others_stay=True)[0]
     assert_allclose(stays[1:], 1 / math.log(math.log(n)))
     assert stays[0] <= expected[0]
@@ -395,7 +395,7 @@ runpy.run_module("experiments", run_name="__main__", alter_sys=True)
 
 
 def test_a_killed_run_resumes_to_the_same_table(tmp_path):
-    halves, whole = tmp_path / "halves", tmp_path / "whole"
+    halves, uninterrupted = tmp_path / "halves", tmp_path / "whole"
     arguments = ["run", "shifted_groups", "--trials", "1", "--methods", "gaussian_nb,bayes", "--jobs", "2"]
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, *arguments, "--results", halves],
@@ -408,11 +408,11 @@ def test_a_killed_run_resumes_to_the_same_table(tmp_path):
     assert len(read_results(halves, "shifted_groups", 0)) == 10
     with (halves / "shifted_groups.jsonl").open("a") as cut:
         cut.write('{"cell": "1 2", "tri')
-    for folder in (halves, whole):
+    for folder in (halves, uninterrupted):
         run(EXPERIMENTS["shifted_groups"], folder, trials=1, methods=("gaussian_nb", "bayes"))
     resumed = table(halves, "shifted_groups")
     assert len(resumed) == 26 * 2  # nothing twice
-    pd.testing.assert_frame_equal(resumed, table(whole, "shifted_groups"))
+    pd.testing.assert_frame_equal(resumed, table(uninterrupted, "shifted_groups"))
 
 
 def test_more_trials_keep_those_there_are(tmp_path):
@@ -437,11 +437,11 @@ def test_a_quick_run_has_trials_enough_for_the_targets():
 # Every experiment
 
 
-def thinned(make_trial, every):
+def compressed(make_trial, every):
     def make(seed, **settings):
         trial = make_trial(seed, **settings)
-        some = slice(every // 2, None, every)
-        return replace(trial, X=trial.X[:, some], X_test=trial.X_test[:, some])
+        columns = slice(every // 2, None, every)
+        return replace(trial, X=trial.X[:, columns], X_test=trial.X_test[:, columns])
 
     return make
 
@@ -455,7 +455,7 @@ def test_a_trial_of_every_method(tmp_path, name, monkeypatch):
     cell, settings = next(iter(experiment.cells.items()))
     small = replace(
         experiment,
-        make_trial=thinned(experiment.make_trial, THINNED.get(name, 1)),
+        make_trial=compressed(experiment.make_trial, COMPRESSED.get(name, 1)),
         cells={cell: {**settings, "n_train": 20, "n_test": 10}},
         detailed=(cell,),
     )
@@ -495,8 +495,8 @@ def test_the_report_gives_means_deviations_and_standard_errors(tmp_path):
     # Three trials are too few for a deviation of their own.
     error = 0.0153 * math.hypot(1 / math.sqrt(3), 1 / math.sqrt(1000))
     difference = 0.68 - 0.6749
-    in_units = f"{difference:+.4f} | {difference / 0.0153:+.1f} | {difference / error:+.1f}"
-    assert f"| 0.6800 (0.0200) | 3 | {in_units} |" in report
+    scaled = f"{difference:+.4f} | {difference / 0.0153:+.1f} | {difference / error:+.1f}"
+    assert f"| 0.6800 (0.0200) | 3 | {scaled} |" in report
 
 
 def test_targets_of_experiments_without_results_stay(tmp_path):
@@ -553,21 +553,21 @@ def test_the_command_line_refuses(arguments, complaint, monkeypatch, capsys):
 def test_the_command_line_lists_the_experiments(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["experiments", "list"])
     command_line.main()
-    said = capsys.readouterr().out
-    assert all(f"\n{name} " in f"\n{said}" for name in EXPERIMENTS)
+    message = capsys.readouterr().out
+    assert all(f"\n{name} " in f"\n{message}" for name in EXPERIMENTS)
 
 
 def test_the_commands_of_the_guide_are_understood(monkeypatch):
     page = (Path(__file__).parents[2] / "docs/appendix/paper.md").read_text()
     commands = re.findall(r"^python -m experiments (.*?)(?:  #.*)?$", page, re.MULTILINE)
-    asked = []
-    monkeypatch.setattr(command_line, "_run", lambda arguments, methods: asked.append(arguments.name))
-    monkeypatch.setattr(command_line, "write_report", lambda *given: asked.append("report"))
+    calls = []
+    monkeypatch.setattr(command_line, "_run", lambda arguments, methods: calls.append(arguments.name))
+    monkeypatch.setattr(command_line, "write_report", lambda *given: calls.append("report"))
     for command in commands:
         monkeypatch.setattr(sys, "argv", ["experiments", *command.split()])
         command_line.main()
     assert len(commands) == 3
-    assert asked == ["digits", "report"]
+    assert calls == ["digits", "report"]
 
 
 def test_a_report_of_nothing_says_so(tmp_path):
