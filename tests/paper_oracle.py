@@ -227,7 +227,7 @@ def sample_sizes(
     empty: str,
     floor: Callable[[float, float], float],
 ) -> list[dict]:
-    """Algorithm 4 without scaling: the results of every pass, until epsilon is reached or a class has no rows left.
+    """Algorithm 4 without scaling: the results of every pass, until epsilon is reached or a class is used up.
 
     The first ``test_size`` rows of a pool are its test samples, the next ones its training rows.
     """
