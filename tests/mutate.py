@@ -1,7 +1,7 @@
 """Mutation tests, run by `make mutate`: change the code in one place, and see whether a test notices.
 
 `mutations.toml` lists the changes. A change is caught if a test in one of its test files fails with it, and
-passes without it. All work is done in copies of the checkout.
+passes without it. All work is done in other checkouts.
 """
 
 import argparse
@@ -139,7 +139,7 @@ def try_mutation(mutation: Mutation, checkout: Path, timeout: float) -> Outcome:
 
 
 def try_all(mutations: list[Mutation], n_jobs: int, timeout: float) -> list[Outcome]:
-    """Try mutations in `n_jobs` copies of the checkout, and print each outcome."""
+    """Try mutations in `n_jobs` checkouts, and print each outcome."""
     with tempfile.TemporaryDirectory(prefix="corral-mutate-") as folder:
         duplicates: SimpleQueue[Path] = SimpleQueue()
         for k in range(n_jobs):

@@ -3,7 +3,7 @@
 Read it next to the paper: one Python loop per sum, the paper's letters for the paper's quantities.
 It is written to be right rather than fast. A float is a fraction, so squared distances, exponents,
 means and variances of the algorithms are computed exactly with ``fractions.Fraction``; only ``exp``, ``log``
-and the number that is returned are rounded. Therefore a query may lie arbitrarily far from the data, a common
+and the number that is returned are rounded. Therefore a row may lie arbitrarily far from the data, a common
 factor of all weights changes no bit, and the order of the rows cannot matter.
 
 What is not in the paper has its oracle beside its tests, for example in tests/pool/pool_oracle.py.
@@ -147,7 +147,7 @@ def joint_log_probability(log_densities: ArrayLike, priors: ArrayLike) -> list[f
 
 
 def posterior(log_densities: ArrayLike, priors: ArrayLike, *, prior_mixing: float = 0.0) -> list[float]:
-    """(1 - lapse) pi_y p_y / sum + lapse pi_y; where every density is zero, the prior."""
+    """(1 - prior_mixing) pi_y p_y / sum + prior_mixing pi_y; where every density is zero, the prior."""
     joint = joint_log_probability(log_densities, priors)
     if max(joint) == -math.inf:
         joint = joint_log_probability(np.zeros(len(joint)), priors)
@@ -227,7 +227,7 @@ def sample_sizes(
     empty: str,
     floor: Callable[[float, float], float],
 ) -> list[dict]:
-    """Algorithm 4 in raw units: what every pass found, until epsilon or the rows of a class come to an end.
+    """Algorithm 4 without scaling: the results of every pass, until epsilon is reached or a class is used up.
 
     The first ``test_size`` rows of a pool are its test samples, the next ones its training rows.
     """

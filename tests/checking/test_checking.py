@@ -106,13 +106,13 @@ def gives_away(name, advice="leave it out, unless it will be known before the la
 
 
 ROWS = np.arange(300)
-OF_PATIENTS = (
+PATIENTS_ADVICE = (
     "if it names patients or the like, name it as the group, otherwise leave it out",
     ", and each of its values stands in several rows of one class",
 )
 IF_TEXT = "write plain numbers, or each of them is a category."
 LATER = "of it; leave it out if new rows have later dates."
-OF_DATES = f"a fit makes days since 2000, month and weekday {LATER}"
+DATES_ADVICE = f"a fit makes days since 2000, month and weekday {LATER}"
 ALIKE = "that differ only by case, by spaces around them or in how a number is written are"
 
 FAULTS = {
@@ -157,11 +157,11 @@ FAULTS = {
     ),
     "names groups: patients as text": (
         lambda X, y: (X.assign(patient=patients(y)), y),
-        gives_away("patient", *OF_PATIENTS),
+        gives_away("patient", *PATIENTS_ADVICE),
     ),
     "names groups: patients as numbers": (
         lambda X, y: (X.assign(patient=pd.factorize(patients(y))[0] * 37 % 101), y),
-        gives_away("patient", *OF_PATIENTS),
+        gives_away("patient", *PATIENTS_ADVICE),
     ),
     "duplicates: three rows": (
         lambda X, y: (pd.concat([X, X[:3]], ignore_index=True), np.append(y, y[:3])),
@@ -243,12 +243,12 @@ FAULTS = {
     ),
     "dates: days": (
         adding(day=[f"{2020 + i % 3}-0{1 + i % 9}-11" for i in ROWS]),
-        f"column 'day' holds dates, such as '2020-01-11' in row 0: {OF_DATES}",
+        f"column 'day' holds dates, such as '2020-01-11' in row 0: {DATES_ADVICE}",
     ),
     "dates: day and month may be confused": (
         adding(day=[f"0{1 + i % 9}/0{1 + i % 7}/2020" for i in ROWS]),
         "column 'day' holds dates, such as '01/01/2020' in row 0, where either number may be the month: "
-        f"{OF_DATES}",
+        f"{DATES_ADVICE}",
     ),
     "dates: of pandas, one in each row": (
         adding(day=pd.date_range("2020-01-01", periods=300, freq="h")[np.arange(300) * 7 % 300]),
@@ -361,8 +361,8 @@ def test_ids_and_groups(planted):
         "column 'patient' names 75 groups of 4 to 4 rows, 4 in the middle: take it that there are 75 "
         "observations rather than 300."
     )
-    of_class = X.assign(patient=y)
-    kinds = [finding.kind for finding in table_findings(of_class, y, group="patient")]
+    by_class = X.assign(patient=y)
+    kinds = [finding.kind for finding in table_findings(by_class, y, group="patient")]
     assert kinds == ["groups", "too few groups"]
 
 
@@ -378,11 +378,11 @@ def test_check_advises_a_group_that_a_fit_takes(tmp_path):
     X.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
     shown = run("check", tmp_path / "t.csv", "-t", "y").stdout
     assert "(--group model, or --drop model)" in shown
-    said = (
+    sentence = (
         "- fewer than 10 rows have the class 'two-seater' (6), so that the recall of a class of 6 may be off "
         "by up to 0.40 (95% interval): collect more rows, or leave such classes out"
     )
-    assert f"{said} (--drop-small-classes 10).\n" in shown
+    assert f"{sentence} (--drop-small-classes 10).\n" in shown
     one_group = (
         "- all rows of the class 'two-seater' are of one group of column 'model', so that a fit by groups "
         "cannot hold any out: collect another group, or leave such classes out (--drop-small-classes 2).\n"
@@ -390,7 +390,7 @@ def test_check_advises_a_group_that_a_fit_takes(tmp_path):
     assert one_group in shown
     grouped = run("check", tmp_path / "t.csv", "-t", "y", "--group", "model").stdout
     assert one_group in grouped
-    assert f"{said}.\n" in grouped  # the option would count groups
+    assert f"{sentence}.\n" in grouped  # the option would count groups
     fit = ("fit", tmp_path / "t.csv", "-t", "y", "--group", "model", "--estimator", "rodeo")
     assert refused(*fit) == (
         "class 'two-seater' has 1 group, fewer than the 2 needed to hold some out; leave such classes out by "
@@ -418,17 +418,19 @@ def test_one_column_predicts_as_the_plain_loop_does(seed, n, n_values, grouped, 
     rng = np.random.default_rng(seed)
     x = rng.integers(0, n_values, n) + rng.choice([0.0, 0.0, 0.5, np.nan], n)
     codes = np.append([0, 1], rng.integers(0, 3, n - 2))
-    units = rng.integers(0, rng.integers(1, n + 1), n) if grouped else np.arange(n)
-    expected = checking_oracle.accuracy_of_one_column(x, codes, units, ordered=ordered)
-    assert _accuracy_of_one(x, codes, units, ordered=ordered) == pytest.approx(expected)
+    group_ids = rng.integers(0, rng.integers(1, n + 1), n) if grouped else np.arange(n)
+    expected = checking_oracle.accuracy_of_one_column(x, codes, group_ids, ordered=ordered)
+    assert _accuracy_of_one(x, codes, group_ids, ordered=ordered) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("which", ["some gaps", "gaps in all rows", "one column of numbers"])
-def test_copies_are_counted_as_a_fit_counts_them(planted, which, tmp_path):
+@pytest.mark.parametrize(
+    "which", ["some missing values", "missing values in all rows", "one column of numbers"]
+)
+def test_duplicates_are_counted_as_a_fit_counts_them(planted, which, tmp_path):
     X, y = planted
     rng = np.random.default_rng(0)
     X = X.mask(rng.random(X.shape) < 0.1).assign(kind=rng.choice([*"abc", None], len(X)), x5=X["x5"])
-    if which == "gaps in all rows":
+    if which == "missing values in all rows":
         X = X.mask(np.arange(len(X))[:, np.newaxis] % 5 == np.arange(7))
     elif which == "one column of numbers":
         X = X[["x5", "kind"]]
@@ -438,7 +440,7 @@ def test_copies_are_counted_as_a_fit_counts_them(planted, which, tmp_path):
     assert copied_rows(20, 320) in run(*fitting(X, y, tmp_path)).stderr
 
 
-def test_equal_rows_that_may_be_chance_are_no_copies(tmp_path):
+def test_equal_rows_that_may_be_chance_are_no_duplicates(tmp_path):
     # As in cars of few sizes and years: rows agree, and a fit takes them as rows of their own.
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.integers(0, 4, (200, 4)), columns=[*"abcd"], index=[7] * 200)
@@ -478,7 +480,7 @@ def test_near_duplicates_are_counted_among_all_rows(planted):
         (lambda i: f"{i + 1}\u202f250", "marks of thousands"),
         (lambda i: f"{i + 1}'250'125", "marks of thousands"),
         (lambda i: f"{i}", None),
-        (lambda i: f"{i % 9} mg", None),  # which may be levels
+        (lambda i: f"{i % 9} mg", None),  # which may be categories
         (lambda i: f"{i:03} A", None),
         (lambda i: f"P{i}", None),
         (lambda i: f"{i}{'abcd'[i % 4]}", None),
@@ -503,10 +505,10 @@ def test_numbers_as_text_are_noted_in_a_fit(planted, tmp_path):
     table = tmp_path / "table.csv"
     X.assign(weight=X["x0"].round(3).astype(str) + " kg", group=y).to_csv(table, index=False)
     fit = ("fit", table, "-t", "group", "--estimator", "rodeo", "--model", tmp_path / "m.corral")
-    said = "column 'weight' holds numbers with 'kg', such as "
+    sentence = "column 'weight' holds numbers with 'kg', such as "
     notes = run(*fit).stderr.splitlines()
-    assert [note.startswith(f"note: {said}") for note in notes if "'weight'" in note] == [True]
-    assert said not in run(*fit, "--categorical", "weight").stderr  # where it was asked for
+    assert [note.startswith(f"note: {sentence}") for note in notes if "'weight'" in note] == [True]
+    assert sentence not in run(*fit, "--categorical", "weight").stderr  # where it was asked for
     X.assign(price=[f"{1000 + i:,}" for i in range(len(X))], group=y).to_csv(table, index=False)
     assert "is a decimal comma (--decimal ',')." in run("check", table, "-t", "group").stdout
 
@@ -545,7 +547,7 @@ def test_speed():
     assert time.process_time() - start < 10.0
 
 
-def test_rows_of_other_levels_are_no_copies(planted):
+def test_rows_of_other_categories_are_no_duplicates(planted):
     X, y = planted
     site = np.resize(["a", "b"], len(X)).astype(object)
     X.loc[7] = X.loc[4]  # equal in all numbers
@@ -628,8 +630,8 @@ def test_check_without_columns_as_fit_does(table):
     assert [each["kind"] for each in findings["findings"]] == ["sentinel", "class order"]
     assert refused(*arguments, "--drop", "sit").endswith("has no column 'sit'; did you mean 'site'?")
     assert refused(*arguments, "--drop", "group") == "the target, 'group', cannot be left out."
-    said = refused("check", table, "--group", "patient")
-    assert said.startswith(f"{table} has no column 'patient'; it has")
+    sentence = refused("check", table, "--group", "patient")
+    assert sentence.startswith(f"{table} has no column 'patient'; it has")
 
 
 def test_fit_notes_findings(table):
@@ -660,11 +662,11 @@ def test_small_classes_are_dropped(planted, tmp_path):
         "left out 4 of 300 rows, which are of classes of fewer than 4 rows, duplicates not counted: 'rare' "
         "(3), 'rarer' (1); training rows keep their numbers."
     )
-    said = refused(*fit, "--drop-small-classes", 40)
-    assert said == "--drop-small-classes 40 would leave 0 of 12 classes, and two are needed."
+    sentence = refused(*fit, "--drop-small-classes", 40)
+    assert sentence == "--drop-small-classes 40 would leave 0 of 12 classes, and two are needed."
 
 
-def test_copies_do_not_make_a_class_large(planted, tmp_path):
+def test_duplicates_do_not_make_a_class_large(planted, tmp_path):
     X, y = planted
     y[:3] = "rare", "rare", "rarer"
     twice = [*range(len(X)), 0, 2]
@@ -708,8 +710,8 @@ def test_options_reach_the_estimator(options, params, planted, tmp_path):
 
 
 def test_options_that_an_estimator_does_not_have(table):
-    said = refused("fit", table, "-t", "group", "--estimator", "cv", "--scale", "rank")
-    assert said == "--scale rank is not for --estimator cv, which uses several scales."
+    sentence = refused("fit", table, "-t", "group", "--estimator", "cv", "--scale", "rank")
+    assert sentence == "--scale rank is not for --estimator cv, which uses several scales."
 
 
 def test_check_table_takes_the_classes_from_a_column():
@@ -732,13 +734,13 @@ def test_check_table_names_a_column_that_is_not_there(named):
 
 def test_the_target_is_neither_group_nor_id(table):
     frame = pd.read_csv(table)
-    said = "group 'group' is the target: a group is what several rows come from, such as a patient."
-    assert refused("check", table, "-t", "group", "--group", "group") == f"--{said}"
-    with pytest.raises(ValueError, match=f"^{said}$"):
+    sentence = "group 'group' is the target: a group is what several rows come from, such as a patient."
+    assert refused("check", table, "-t", "group", "--group", "group") == f"--{sentence}"
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
         check_table(frame, "group", group="group")
-    said = "the target, 'group', cannot be left out."
-    assert refused("check", table, "-t", "group", "--id", "group") == said
-    with pytest.raises(ValueError, match=f"^{said}$"):
+    sentence = "the target, 'group', cannot be left out."
+    assert refused("check", table, "-t", "group", "--id", "group") == sentence
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
         check_table(frame, "group", ids=["id", "group"])
 
 

@@ -38,7 +38,7 @@ def visits():
 # Groups
 
 
-def test_repeated_ids_are_groups_and_the_gap_is_told(visits):
+def test_repeated_ids_are_groups_and_the_loss_of_accuracy_is_shown(visits):
     finding = findings_of(shuffled(visits))["likely groups"]
     by_rows, by_groups = re.findall(r"[\d.]+(?=%)", finding.description)
     assert float(by_rows) > float(by_groups) + 10.0
@@ -112,7 +112,7 @@ def test_a_column_as_good_as_the_model_is_told():
     assert sentence_of(finding).endswith("unless it will be known before the label is (--drop spent).")
 
 
-def test_gaps_that_give_a_class_away_are_leakage():
+def test_missing_values_that_give_a_class_away_are_leakage():
     """As the category of a storm, which only hurricanes have."""
     rng = np.random.default_rng(0)
     y = rng.choice([*"uvw", "hurricane"], 400)

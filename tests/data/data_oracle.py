@@ -1,4 +1,4 @@
-"""Copies of rows, and the groups that they join, in plain loops over fractions."""
+"""Duplicates of rows, and the groups that they join, in plain loops over fractions."""
 
 import itertools
 import math
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 
 def number_duplicates(X: ArrayLike, y: ArrayLike | None = None) -> list[int] | None:
-    """Numbers of the rows, in the order of their first appearance, that copies share; None without copies."""
+    """Numbers of the rows, in order of first appearance, that duplicates share; None if there are none."""
     rows = [tuple(row) for row in np.asarray(X, dtype=float).tolist()]
     labels = [0] * len(rows) if y is None else np.asarray(y).tolist()
     first: dict[object, int] = {}
@@ -34,7 +34,7 @@ def number_duplicates(X: ArrayLike, y: ArrayLike | None = None) -> list[int] | N
 
 
 def agree_by_chance(rows: list[tuple]) -> bool:
-    """Whether equal rows are separate observations, from all pairs of rows; copies.py has the rule."""
+    """Whether equal rows are separate observations, from all pairs of rows; duplicates.py has the rule."""
     counts = Counter(rows)
     often = len(rows) > 3 * len(counts)
     variables = variables_of(list(counts))
@@ -90,8 +90,8 @@ def variables_of(rows: list[tuple]) -> list[list[int]]:
         groups.append([j])
         if len(set(x)) > 20 or 2 * len(set(x)) > len(rows):
             continue
-        known = [[Fraction(1)] * len(rows)] + [[Fraction(row[k]) for row in rows] for k in basis]
-        shares = _combination(known, x)
+        basis_columns = [[Fraction(1)] * len(rows)] + [[Fraction(row[k]) for row in rows] for k in basis]
+        shares = _combination(basis_columns, x)
         if shares is None:
             basis.append(j)
             continue
@@ -119,7 +119,7 @@ def _combination(columns: list[list[Fraction]], x: list[Fraction]) -> list[Fract
 def merge_duplicates(
     X: ArrayLike, y: ArrayLike, weights: ArrayLike | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[int]]:
-    """Rows, labels, weights and numbers after copies of a class have become one row with their weights."""
+    """Rows, labels, weights and numbers after duplicates of a class are merged into one row."""
     X, y = np.asarray(X, dtype=float), np.asarray(y)
     w = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
     X, y, w = X[w > 0], y[w > 0], w[w > 0]
@@ -141,11 +141,11 @@ def joined_groups(duplicates: list[int], groups: list[int]) -> dict[int, int]:
     Of a row that more than three groups hold, each is compared with the next in size only.
     """
     rows: dict[int, set[int]] = {}
-    for copy, group in zip(duplicates, groups, strict=True):
-        rows.setdefault(group, set()).add(copy)
+    for number, group in zip(duplicates, groups, strict=True):
+        rows.setdefault(group, set()).add(number)
     shared: Counter[tuple[int, int]] = Counter()
-    for copy in set(duplicates):
-        holders = sorted((group for group in rows if copy in rows[group]), key=lambda g: (len(rows[g]), g))
+    for number in set(duplicates):
+        holders = sorted((group for group in rows if number in rows[group]), key=lambda g: (len(rows[g]), g))
         pairs = itertools.combinations(holders, 2) if len(holders) <= 3 else itertools.pairwise(holders)
         shared.update(pairs)
     joined = {group: group for group in rows}
@@ -158,11 +158,11 @@ def joined_groups(duplicates: list[int], groups: list[int]) -> dict[int, int]:
 
 def midrank(column: ArrayLike, weights: ArrayLike, value: float) -> float:
     """Share of the weight of rows below a value, and half of that at it."""
-    below = at = total = 0.0
+    below = equal = total = 0.0
     for x, weight in zip(column, weights, strict=True):
         total += weight
         if x < value:
             below += weight
         elif x == value:
-            at += weight
-    return (below + 0.5 * at) / total
+            equal += weight
+    return (below + 0.5 * equal) / total

@@ -188,16 +188,16 @@ def tables():
     folder = os.environ.get("CORRAL_DATA")
     if not folder:
         pytest.skip("CORRAL_DATA names no folder with UCI's tables")
-    found = {}
+    names = {}
     for name in TABLES:
         plain, compressed = Path(folder, name), Path(folder, f"{name}.gz")
         if plain.is_file():
-            found[name] = plain.read_bytes()
+            names[name] = plain.read_bytes()
         elif compressed.is_file():
-            found[name] = gzip.decompress(compressed.read_bytes())
+            names[name] = gzip.decompress(compressed.read_bytes())
         else:
             pytest.skip(f"the folder named by CORRAL_DATA has no {name}")
-    return found
+    return names
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Copies of rows: told from rows that agree by chance, merged once, and never a vote for themselves."""
+"""Tests of duplicates: distinguished from rows that agree by chance, merged, and left out together."""
 
 import numpy as np
 import pytest
@@ -33,8 +33,8 @@ def tables():
         "three flags": rng.integers(0, 2, (600, 3)).astype(float),
         "ten flags": rng.integers(0, 2, (600, 10)).astype(float),
         "rare flags": (rng.random((600, 3)) < 0.05).astype(float),
-        "levels": n_categories[0],
-        "three variables of levels": np.hstack(n_categories),
+        "categories": n_categories[0],
+        "three variables of categories": np.hstack(n_categories),
         "a flag and its opposite": np.column_stack([flag, 1.0 - flag]),
         "ages": rng.integers(0, 100, (1000, 1)).astype(float),
         "ages and flags": np.column_stack([rng.integers(0, 100, 600), rng.integers(0, 2, (600, 3))]),
@@ -57,7 +57,7 @@ REPEATED = {
 
 @pytest.mark.parametrize("kind", DIFFERING)
 @pytest.mark.parametrize("repeat", REPEATED)
-def test_rows_that_a_table_repeats_are_copies(kind, repeat):
+def test_rows_that_a_table_repeats_are_duplicates(kind, repeat):
     X = DIFFERING[kind]
     assert number_duplicates(X) is None
     repeated = REPEATED[repeat](X)
@@ -110,8 +110,8 @@ def test_the_rule_is_that_of_the_plain_loops(seed, kinds, n_repeated, n_times):
     X = np.column_stack(columns)
     X = np.vstack([X, X[rng.integers(0, 24, n_repeated)]])
     X, y = np.tile(X, (n_times, 1)), np.tile(rng.integers(0, 2, len(X)), n_times)
-    found, expected = number_duplicates(X, y), data_oracle.number_duplicates(X, y)
-    assert (None if found is None else found.tolist()) == expected
+    numbers, expected = number_duplicates(X, y), data_oracle.number_duplicates(X, y)
+    assert (None if numbers is None else numbers.tolist()) == expected
 
 
 @pytest.mark.parametrize("n_times", [2, 3])
@@ -126,18 +126,18 @@ def test_a_table_appended_to_itself_is_seen_where_rows_agree_by_chance(kind, n_t
     assert number_duplicates(X, y) is None
     stacked = np.vstack([X] * n_times + [X[:extra]])
     labels = np.tile(y, n_times + 1)[: len(stacked)]
-    found = number_duplicates(stacked, labels)
-    assert found.tolist() == data_oracle.number_duplicates(stacked, labels)
+    numbers = number_duplicates(stacked, labels)
+    assert numbers.tolist() == data_oracle.number_duplicates(stacked, labels)
     for n in range(n_times):
-        assert_array_equal(found[n * len(X) : (n + 1) * len(X)], np.arange(len(X)))
+        assert_array_equal(numbers[n * len(X) : (n + 1) * len(X)], np.arange(len(X)))
     shuffled = rng.permutation(len(stacked))
-    of_each = np.unique(number_duplicates(stacked[shuffled], labels[shuffled]), return_counts=True)[1]
-    assert len(of_each) == len(X)
-    assert of_each.min() == n_times
+    counts = np.unique(number_duplicates(stacked[shuffled], labels[shuffled]), return_counts=True)[1]
+    assert len(counts) == len(X)
+    assert counts.min() == n_times
 
 
 @pytest.mark.parametrize(("n_distinct", "n_times"), [(4, 4), (12, 10), (20, 4), (21, 10)])
-def test_few_rows_of_measurements_repeated_often_are_copies(n_distinct, n_times):
+def test_few_rows_of_measurements_repeated_often_are_duplicates(n_distinct, n_times):
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=(n_distinct, 3)), np.arange(n_distinct) % 2])
     rows = np.repeat(np.arange(n_distinct), rng.integers(n_times, n_times + 5, n_distinct))
@@ -162,7 +162,7 @@ def test_rows_given_so_often_by_chance_are_separate():
     assert number_duplicates(X) is not None
 
 
-def test_copies_become_one_row_with_their_weight():
+def test_duplicates_become_one_row_with_their_weight():
     X = DIFFERING["continuous"][[0, 1, 0, 2, 1, 3, 1, *range(4, 40)]]
     y = np.array(["a"] * 3 + ["b"] * 4 + ["c"] * 36)
     weights = np.array([1.0, 2.0, 3.0, 1.0, 0.5, 4.0, 1.5] + [1.0] * 36)
@@ -177,7 +177,7 @@ def test_copies_become_one_row_with_their_weight():
 
 @quiet
 @pytest.mark.parametrize("bandwidth", ["local", "class"])
-def test_a_common_weight_and_copies_of_all_rows_change_no_bit(bandwidth):
+def test_a_common_weight_and_duplicates_of_all_rows_change_no_bit(bandwidth):
     X, y = make_shifted_groups(20, random_state=0)
     plain = RodeoClassifier(bandwidth=bandwidth).fit(X, y)
     twice = RodeoClassifier(bandwidth=bandwidth).fit(np.vstack([X, X]), np.tile(y, 2))
@@ -209,7 +209,7 @@ def test_noise_does_not_score_above_chance(repeat):
     # Rows share the members that predict them, so the score varies by half as much again as a binomial one.
     error = 1.5 * np.sqrt(0.25 / n)
     assert max(scores) < 0.5 + 4 * error
-    assert np.mean(scores) < 0.5 + 3 * error / np.sqrt(6)  # 0.8 and more where copies vote
+    assert np.mean(scores) < 0.5 + 3 * error / np.sqrt(6)  # 0.8 and more if duplicates predict each other
 
 
 @quiet
@@ -226,7 +226,7 @@ def test_a_table_of_flags_keeps_its_accuracy():
     assert abs(model.cv_accuracy_ - expected) < 0.04
 
 
-def test_many_copies_are_told_of_and_few_are_not():
+def test_a_fit_warns_of_many_duplicates_and_not_of_few():
     X, y = make_shifted_groups(40, random_state=0)
     with pytest.warns(CopiedRowsWarning, match=r"^4 of 204 rows are copies of others; a row and its copies"):
         RodeoClassifier().fit(np.vstack([X, X[:4]]), np.append(y, y[:4]))
@@ -236,7 +236,7 @@ def test_many_copies_are_told_of_and_few_are_not():
     assert_array_equal(density.score_samples(X[:5]), RodeoDensity().fit(X).score_samples(X[:5]))
 
 
-def test_a_gap_is_a_value_but_a_row_without_any_is_no_copy():
+def test_a_missing_value_is_a_value_but_an_empty_row_is_no_duplicate():
     X = np.random.default_rng(0).normal(size=(30, 3))
     X[3, 1] = X[8] = np.nan
     assert number_duplicates(X) is None
@@ -249,8 +249,8 @@ def test_a_gap_is_a_value_but_a_row_without_any_is_no_copy():
     assert_array_equal(first, second)
     assert np.unique(first).size == 29
     assert not set(first) & set(numbers[empty])
-    gaps_alone = np.where(np.arange(40) % 3 == 0, np.nan, np.arange(40.0))[:, np.newaxis]
-    assert number_duplicates(gaps_alone) is None
+    mostly_missing = np.where(np.arange(40) % 3 == 0, np.nan, np.arange(40.0))[:, np.newaxis]
+    assert number_duplicates(mostly_missing) is None
 
 
 def test_zeros_of_both_signs_are_one_value():
@@ -261,7 +261,7 @@ def test_zeros_of_both_signs_are_one_value():
     assert_array_equal(number_duplicates(np.vstack([X, again])), np.tile(np.arange(30), 2))
 
 
-def test_gaps_beside_the_largest_numbers_get_a_number_that_no_row_has():
+def test_missing_values_beside_the_largest_numbers_get_a_number_that_no_row_has():
     largest = np.finfo(np.float64).max
     below = np.nextafter(largest, 0.0)
     X = np.array([[largest, -1.7e308], [below, 1.7e308], [np.nan, np.nan], [0.0, 1.0]])
@@ -271,7 +271,7 @@ def test_gaps_beside_the_largest_numbers_get_a_number_that_no_row_has():
     assert_array_equal(numbers[[0, 1, 3]], numbers[[4, 5, 7]])
 
 
-# --------------------------------------------------------------------------------- copies in groups
+# --------------------------------------------------------------------------------- duplicates in groups
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -283,8 +283,8 @@ def test_groups_are_joined_as_by_plain_loops(seed):
     expected = np.array([joined[group] for group in groups.tolist()])
     assert 1 < np.unique(expected).size < np.unique(groups).size
     assert_array_equal(group_ids[:, None] == group_ids, expected[:, None] == expected)
-    are_copies = (duplicates[:, None] == duplicates) & (expected[:, None] == expected)
-    assert_array_equal(numbers[:, None] == numbers, are_copies)
+    are_duplicates = (duplicates[:, None] == duplicates) & (expected[:, None] == expected)
+    assert_array_equal(numbers[:, None] == numbers, are_duplicates)
     again, same = duplicates_and_groups(numbers, groups, 120)  # as when a file is read
     assert_array_equal(again, numbers)
     assert_array_equal(same, group_ids)
@@ -335,7 +335,7 @@ def test_a_row_that_very_many_groups_share_makes_no_pair_of_all():
 
 @quiet
 @pytest.mark.parametrize("estimator", [RodeoClassifier(), CorralClassifier(**QUICK)])
-def test_groups_that_copies_make_one_are_refused(estimator):
+def test_groups_that_duplicates_make_one_are_refused(estimator):
     X = np.tile(np.random.default_rng(0).normal(size=(20, 3)), (3, 1))
     y, groups = np.arange(60) % 2, np.repeat([0, 1, 2], 20)
     with pytest.raises(ValueError, match=r"at least two groups, got one \(groups count as one where"):

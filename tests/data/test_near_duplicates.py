@@ -1,4 +1,4 @@
-"""Near duplicates: every kind is found and told of, and no table without them gets a warning."""
+"""Tests of near duplicates: every kind is found and reported, and no table without them gets a warning."""
 
 import warnings
 
@@ -29,7 +29,7 @@ def noise(kind, seed=0, n=75, d=5):
     return frame, np.append(y, y)
 
 
-SAID = {
+DIFFERENCES = {
     "rounded": "small differences",
     "noise": "small differences",
     "lost": "a missing value",
@@ -38,14 +38,16 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("kind", SAID)
+@pytest.mark.parametrize("kind", DIFFERENCES)
 def test_every_kind_is_found(kind):
     for seed in range(24):
         X, _ = noise(kind, seed)
-        found = near_duplicates(X.to_numpy())
-        assert found.n_rows >= 0.95 * len(X)
-        assert (found.pairs[:, 1] - found.pairs[:, 0] == 75).mean() > 0.95
-        assert SAID[kind] == (found.kind if found.column is None else f"column {X.columns[found.column]!r}")
+        duplicates = near_duplicates(X.to_numpy())
+        assert duplicates.n_rows >= 0.95 * len(X)
+        assert (duplicates.pairs[:, 1] - duplicates.pairs[:, 0] == 75).mean() > 0.95
+        assert DIFFERENCES[kind] == (
+            duplicates.kind if duplicates.column is None else f"column {X.columns[duplicates.column]!r}"
+        )
 
 
 @pytest.mark.parametrize("n_twins", [3, 20, 60])
@@ -53,34 +55,34 @@ def test_small_differences_in_columns_of_few_values_are_found(n_twins):
     """Magnesium has 53 values in 178 rows of wine: it is not continuous, and twins differ in it, too."""
     wine = load_wine().data
     twins = wine[:n_twins] * (1.0 + 1e-6)
-    found = near_duplicates(np.vstack([wine, twins]))
-    assert (found.n_rows, found.kind) == (2 * n_twins, "small differences")
-    twins[:, 4] = wine[:n_twins, 4] + 1.0  # the smallest difference that the table knows
+    duplicates = near_duplicates(np.vstack([wine, twins]))
+    assert (duplicates.n_rows, duplicates.kind) == (2 * n_twins, "small differences")
+    twins[:, 4] = wine[:n_twins, 4] + 1.0  # the smallest difference in the table
     assert near_duplicates(np.vstack([wine, twins])) is None
 
 
 @pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 @pytest.mark.parametrize(
     ("estimator", "kind"),
-    [(CorralClassifier(random_state=0), kind) for kind in SAID]
+    [(CorralClassifier(random_state=0), kind) for kind in DIFFERENCES]
     + [(RodeoClassifier(), "counter"), (MarkerSelector(), "counter")],
 )
 def test_a_fit_warns_of_them(estimator, kind):
     with pytest.warns(NearDuplicatesWarning) as warned:
         estimator.fit(*noise(kind))
     (message,) = (str(each.message) for each in warned if each.category is NearDuplicatesWarning)
-    assert message.startswith(f"150 of 150 rows equal another row but for {SAID[kind]}")
+    assert message.startswith(f"150 of 150 rows equal another row but for {DIFFERENCES[kind]}")
     advice = "leave the column out, keep one of them, or pass groups"
     assert (advice in message) == (kind in ("counter", "date"))
 
 
-@pytest.mark.parametrize("kind", SAID)
+@pytest.mark.parametrize("kind", DIFFERENCES)
 def test_check_tells_of_them_and_blames_no_column(kind, tmp_path):
     X, y = noise(kind)
     X.assign(label=y).to_csv(tmp_path / "table.csv", index=False)
-    said = run("check", tmp_path / "table.csv", "-t", "label").stdout
-    assert f"150 of 150 rows equal another row but for {SAID[kind]}" in " ".join(said.split())
-    assert "alone gives" not in said
+    output = run("check", tmp_path / "table.csv", "-t", "label").stdout
+    assert f"150 of 150 rows equal another row but for {DIFFERENCES[kind]}" in " ".join(output.split())
+    assert "alone gives" not in output
 
 
 def test_fit_on_the_command_line_tells_of_them_once(tmp_path):
@@ -124,15 +126,15 @@ def test_pairs_are_those_of_all_distances():
 def test_few_of_many_rows_are_estimated_from_a_subsample():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60_000, 4))
-    found = near_duplicates(np.vstack([X, X[:30_000] + 1e-6]))
-    assert found.n_rows == pytest.approx(60_000, rel=0.2)
+    duplicates = near_duplicates(np.vstack([X, X[:30_000] + 1e-6]))
+    assert duplicates.n_rows == pytest.approx(60_000, rel=0.2)
 
 
 def sound_tables():
     """Tables without near duplicates, of every kind that might be mistaken for them."""
     rng = np.random.default_rng(0)
     measured, patient = rng.normal(size=(300, 5)), rng.normal(size=(60, 4))[rng.integers(0, 60, 300)]
-    gaps = np.where(rng.random((300, 5)) < 0.5, np.nan, measured)
+    missing = np.where(rng.random((300, 5)) < 0.5, np.nan, measured)
     yield "iris", load_iris().data
     yield "wine", load_wine().data
     yield "breast cancer", load_breast_cancer().data
@@ -151,7 +153,7 @@ def sound_tables():
     yield "rounded to 1 digit", measured[:, :3].round(1)
     yield "heavy tails", rng.standard_cauchy((300, 3))
     yield "mostly zeros", np.exp(measured) * (rng.random(measured.shape) < 0.2)
-    yield "missing values", gaps
+    yield "missing values", missing
     yield "one column", measured[:, :1]
     yield "two rows", measured[:2]
     yield "one variable in five columns", measured[:, :1] * np.arange(1.0, 6.0)

@@ -1,4 +1,4 @@
-"""Tests of corral.data.scaling: each unit against its plain formula, then every finite column there is."""
+"""Tests of corral.data.scaling: each kind against its plain formula, then columns of extreme numbers."""
 
 import math
 
@@ -40,18 +40,18 @@ def column(values):
     return np.array(values, dtype=float).reshape(-1, 1)
 
 
-def transform(x, kind, queries=None, weights=None):
-    """Learn a scale from one column and bring queries (the column itself by default) into it."""
+def transform(x, kind, new_rows=None, weights=None):
+    """Learn a scale from one column and scale new rows (the column itself by default)."""
     scale = learn_scale(column(x), None if weights is None else np.array(weights, dtype=float), kind)
-    return scale.transform(column(x if queries is None else queries))[:, 0]
+    return scale.transform(column(x if new_rows is None else new_rows))[:, 0]
 
 
-def plain(X, kind, weights, queries):
-    """The scaled queries by the formulas of the documentation."""
+def plain(X, kind, weights, new_rows):
+    """The scaled new rows by the formulas of the documentation."""
     if kind != "score":
-        return estimators_oracle.group_ids(X, kind, weights)(queries)
+        return estimators_oracle.group_ids(X, kind, weights)(new_rows)
     scores, scaled = (
-        norm.ppf(estimators_oracle.group_ids(X, "rank", weights)(rows)) for rows in (X, queries)
+        norm.ppf(estimators_oracle.group_ids(X, "rank", weights)(rows)) for rows in (X, new_rows)
     )
     return scaled - np.average(scores, axis=0, weights=weights)
 
@@ -62,9 +62,9 @@ def test_plain_formula(kind, weighted):
     rng = np.random.default_rng(0)
     X = np.round(rng.normal([0, 50, -1], [1, 20, 0.1], size=(40, 3)), 1)  # rounded, so that there are ties
     weights = rng.uniform(0.1, 3, size=40) if weighted else None
-    queries = X if kind == "score" else np.vstack([X, X - 100.0, X + 0.25, X * 1e6])
-    found = learn_scale(X, weights, kind).transform(queries)
-    assert_allclose(found, plain(X, kind, weights, queries), rtol=1e-12, atol=1e-12)
+    new_rows = X if kind == "score" else np.vstack([X, X - 100.0, X + 0.25, X * 1e6])
+    scaled = learn_scale(X, weights, kind).transform(new_rows)
+    assert_allclose(scaled, plain(X, kind, weights, new_rows), rtol=1e-12, atol=1e-12)
 
 
 def test_transform_leaves_its_argument_alone():
@@ -83,15 +83,15 @@ def test_a_large_offset_costs_no_accuracy():
 
 def test_ranks_are_interpolated_and_end_with_the_column():
     x = [0, 1, 1, 5]  # midranks 1/8, 4/8 and 7/8
-    queries = [-1e308, -1, 0, 0.25, 1, 3, 5, 6, 1e308]
+    new_rows = [-1e308, -1, 0, 0.25, 1, 3, 5, 6, 1e308]
     expected = [1, 1, 1, 1 + 0.75, 4, 5.5, 7, 7, 7]
-    assert_array_equal(transform(x, "rank", queries), np.array(expected) / 8)
+    assert_array_equal(transform(x, "rank", new_rows), np.array(expected) / 8)
     assert_array_equal(transform([4, 4, 4], "rank", [3, 4, 5]), [0.5, 0.5, 0.5])
 
 
 @pytest.mark.parametrize("value", [0.0, 3.0, -1e308, 1e-310])
 @pytest.mark.parametrize("kind", ["range", "standard"])
-def test_a_constant_column_keeps_its_units(kind, value):
+def test_a_constant_column_keeps_its_width(kind, value):
     scale = learn_scale(column([value] * 7), None, kind)
     assert scale.half_width.tolist() == [0.5]
     assert scale.transform(column([value])).tolist() == [[0.0]]
@@ -105,12 +105,12 @@ def test_a_constant_column_keeps_its_units(kind, value):
     seed=st.integers(0, 2**31),
     factor=st.sampled_from([0.25, 1.0, 3.0, 1e-100]),
 )
-def test_weights_equal_copies(kind, x, seed, factor):
+def test_weights_equal_repeated_rows(kind, x, seed, factor):
     weights = np.random.default_rng(seed).integers(1, 4, size=len(x))
-    queries = np.linspace(-6, 6, 25)
-    duplicates = transform(np.repeat(x, weights), kind, queries)
+    new_rows = np.linspace(-6, 6, 25)
+    duplicates = transform(np.repeat(x, weights), kind, new_rows)
     # Only shares matter to a scale, so a common factor of all weights does not.
-    assert_allclose(transform(x, kind, queries, weights * factor), duplicates, rtol=1e-9, atol=1e-9)
+    assert_allclose(transform(x, kind, new_rows, weights * factor), duplicates, rtol=1e-9, atol=1e-9)
 
 
 # Whatever is finite
@@ -122,8 +122,8 @@ def test_weights_equal_copies(kind, x, seed, factor):
 def test_extremes_stay_finite_and_in_order(name, kind, weighted):
     x = sorted(EXTREMES[name])
     weights = np.linspace(0.3, 2.0, len(x)) if weighted else None
-    for queries in (x, [-1.7e308, -1.0, -5e-324, 0.0, 5e-324, 1.0, 1.7e308]):
-        scaled = transform(x, kind, queries, weights)  # a warning would be an error
+    for new_rows in (x, [-1.7e308, -1.0, -5e-324, 0.0, 5e-324, 1.0, 1.7e308]):
+        scaled = transform(x, kind, new_rows, weights)  # a warning would be an error
         assert np.all(np.abs(scaled) <= LARGEST)
         assert np.all(np.diff(scaled) >= -1e-12)
 
@@ -144,12 +144,12 @@ def test_extremes_are_scaled_rightly(name):
 @pytest.mark.parametrize("kind", KINDS)
 @given(
     x=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=6),
-    queries=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=4),
+    new_rows=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=4),
     weights=st.none() | st.lists(st.floats(1e-6, 1e6), min_size=6, max_size=6),
 )
-def test_every_finite_column_stays_finite_and_in_order(kind, x, queries, weights):
-    queries = sorted([*x, *queries])
-    scaled = transform(x, kind, queries, None if weights is None else weights[: len(x)])
+def test_every_finite_column_stays_finite_and_in_order(kind, x, new_rows, weights):
+    new_rows = sorted([*x, *new_rows])
+    scaled = transform(x, kind, new_rows, None if weights is None else weights[: len(x)])
     assert np.all(np.abs(scaled) <= LARGEST)
     assert np.all(np.diff(scaled) >= -1e-12)
 
@@ -163,14 +163,14 @@ def test_what_is_beyond_telling_apart_is_clipped():
 
 
 @pytest.mark.parametrize("kind", ["range", "standard", None])
-@given(x=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=6), query=st.floats(-1e6, 1e6))
-def test_restore_inverts_transform(kind, x, query):
+@given(x=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=6), new_row=st.floats(-1e6, 1e6))
+def test_restore_inverts_transform(kind, x, new_row):
     scale = learn_scale(column(x), None, kind)
-    there = scale.transform(column([*x, query]))
+    there = scale.transform(column([*x, new_row]))
     # What is clipped cannot come back, and a tiny width times a far value loses that value's last digits.
     if np.abs(there).max() < LARGEST:
         back = scale.restore(there)[:, 0]
-        assert_allclose(back, [*x, query], rtol=1e-12, atol=1e-14 * max(map(abs, [*x, query])) + 1e-320)
+        assert_allclose(back, [*x, new_row], rtol=1e-12, atol=1e-14 * max(map(abs, [*x, new_row])) + 1e-320)
 
 
 @pytest.mark.parametrize("kind", ["range", "standard"])
@@ -182,7 +182,7 @@ def test_restore_inverts_transform_at_extremes(name, kind):
     assert_allclose(back, x, rtol=1e-9, atol=max(2e-323, 1e-9 * max(map(abs, x))))
 
 
-def test_log_widths_are_those_of_scaled_units():
+def test_log_widths_are_logarithms_of_raw_widths():
     X = np.array([[0.0, 5.0, -1.0], [10.0, 5.0, -3.0]])
     assert_allclose(learn_scale(X, None, "range").log_widths, np.log([10, 1, 2]))
     assert_allclose(learn_scale(X, None, "standard").log_widths, np.log([5, 1, 1]))
@@ -203,7 +203,7 @@ def test_ranks_among_some_rows_are_those_of_a_scale_learnt_from_them(seed):
         X[:2, 0] = 1.7e308, -1.7e308
     weights = rng.choice([0.5, 1.0, 2.0], 40) if seed % 4 else None
     chosen = rng.random(40) < 0.8
-    found = SortedColumns(X, weights).among(chosen)
-    for kind, values in zip(("rank", "score"), found, strict=True):
+    scaled = SortedColumns(X, weights).among(chosen)
+    for kind, values in zip(("rank", "score"), scaled, strict=True):
         scale = learn_scale(X[chosen], None if weights is None else weights[chosen], kind)
         assert_allclose(values, scale.transform(X), rtol=1e-9, atol=1e-12)

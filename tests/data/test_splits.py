@@ -20,12 +20,12 @@ DIVISIONS = [stratified_folds, stratified_parts, random_parts, spread_parts]
 
 @pytest.mark.parametrize("divide", DIVISIONS)
 @pytest.mark.parametrize("grouped", [False, True])
-@pytest.mark.parametrize("gaps", [False, True])
-def test_divisions_follow_the_content_of_rows(divide, grouped, gaps):
+@pytest.mark.parametrize("missing", [False, True])
+def test_divisions_follow_the_content_of_rows(divide, grouped, missing):
     """Rows in another order, and columns in another order, some of them with the other sign."""
     rng = np.random.default_rng(1)
     X, y = table(60, 3)
-    X[::7, 1] = np.nan if gaps else X[0, 1]
+    X[::7, 1] = np.nan if missing else X[0, 1]
     groups = np.arange(60) // 2 if grouped else None
     order, columns, signs = rng.permutation(60), rng.permutation(3), rng.choice([-1.0, 1.0], 3)
     first = labelled(X, y, groups=groups)
@@ -77,12 +77,12 @@ def test_rows_that_agree_by_chance_share_a_fold_if_a_class_has_many_values():
     for n_values, shared in ((12, True), (4, False)):
         X = rng.integers(n_values, size=(400, 2)).astype(float)
         folds = divided(stratified_folds, labelled(X, np.zeros(400, dtype=int)), 5)
-        of_value = [np.unique(folds[(value == X).all(axis=1)]).size for value in np.unique(X, axis=0)]
-        assert (max(of_value) == 1) == shared
+        rows_of_value = [np.unique(folds[(value == X).all(axis=1)]).size for value in np.unique(X, axis=0)]
+        assert (max(rows_of_value) == 1) == shared
 
 
 def test_keys_tell_flags_apart():
-    """Columns of flags that are set equally often: only their rows tell them apart."""
+    """Columns of flags that are set equally often differ in their rows alone."""
     X = np.array(list(np.ndindex(*[2] * 6)), dtype=float)[np.arange(64) % 3 != 0]
     keys = content_keys(X)
     assert np.unique(keys).size > 1

@@ -21,7 +21,7 @@ def rows():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 2)), np.repeat([0, 1, 2], [160, 125, 15])
     order = rng.permutation(300)
-    return [labelled(X[at], y[at]) for at in (np.arange(300), order)]
+    return [labelled(X[positions], y[positions]) for positions in (np.arange(300), order)]
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_examples_do_not_depend_on_the_order_of_rows():
 
 def test_few_rows_are_all_taken():
     assert_array_equal(random_rows(7, 7, np.random.default_rng(0)), np.arange(7))
-    some = random_rows(100, 7, np.random.default_rng(0))
-    assert_array_equal(some, np.unique(some))
-    assert some.size == 7
+    subsample = random_rows(100, 7, np.random.default_rng(0))
+    assert_array_equal(subsample, np.unique(subsample))
+    assert subsample.size == 7
 
 
 def test_many_rows_are_sampled_evenly():

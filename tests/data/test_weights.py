@@ -15,10 +15,10 @@ def test_effective_number():
 def test_weights_of_a_group_sum_to_its_effective_number():
     rng = np.random.default_rng(0)
     weights, groups = rng.random((3, 8)), rng.integers(4, size=(3, 8))
-    found = effective_weights(weights, groups, 5)
+    sums = effective_weights(weights, groups, 5)
     for g in np.unique(groups):
-        assert_allclose(found[groups == g].sum(), effective_number(weights[groups == g]))
-        assert np.ptp(found[groups == g] / weights[groups == g]) < 1e-12
+        assert_allclose(sums[groups == g].sum(), effective_number(weights[groups == g]))
+        assert np.ptp(sums[groups == g] / weights[groups == g]) < 1e-12
 
 
 def test_design_effect_of_rows_that_agree_and_of_rows_that_have_nothing_in_common():

@@ -399,7 +399,7 @@ MODEL, POOL = "state/model_", "state/model_/pool"
         (f"{POOL}/table/share", lambda a: np.tile(a, (2, 1)), "share has the shape"),
         (f"{POOL}/table/share", lambda a: a + 1.0, "share holds a number"),
         (f"{POOL}/prior_mixing", {"!float": "nan"}, "prior_mixing is not a number between"),
-        (f"{POOL}/members/0/scale/knots", {"!tuple": [None]}, "knots are not those of 3 columns"),
+        (f"{POOL}/members/0/scale/knots", {"!tuple": [None]}, "knots are not given for 3 columns"),
         ("params/n_jobs", 10**9, "params has no 'n_jobs'"),
         ("params/colour", 1, "params has no 'colour'"),
         ("params/min_effect", 2.0, ".*min_effect must be a number between 0 and 1"),

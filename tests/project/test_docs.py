@@ -59,8 +59,8 @@ def assert_reads_like(printed: str, shown: str) -> None:
     """The same words, and numbers that differ by no more than releases of NumPy may make them differ."""
     words_printed, words_shown = (re.sub(NUMBER, "#", text).split() for text in (printed, shown))
     assert words_printed == words_shown
-    found, wanted = ([float(number) for number in re.findall(NUMBER, text)] for text in (printed, shown))
-    assert found == pytest.approx(wanted, rel=0.02, abs=0.02)
+    computed, wanted = ([float(number) for number in re.findall(NUMBER, text)] for text in (printed, shown))
+    assert computed == pytest.approx(wanted, rel=0.02, abs=0.02)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -90,7 +90,7 @@ def test_commands_of_the_pages_replace_no_file_of_the_demo():
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # dask's to_parquet, with pandas 3.1
 def test_the_example_on_a_cluster_runs(tmp_path, monkeypatch):
-    """With workers in threads of this process; those of tests/dask/test_dask.py are processes."""
+    """With workers in threads of this process; tests/dask/test_dask.py has workers in processes."""
     in_threads = partial(distributed.LocalCluster, processes=False, dashboard_address="127.0.0.1:0")
     monkeypatch.setattr(distributed, "LocalCluster", in_threads)
     monkeypatch.chdir(tmp_path)

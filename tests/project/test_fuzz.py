@@ -51,16 +51,16 @@ GIGABYTE = 2**30
 NAMES = ["length", "width", "höhe"]
 MODELS = {
     "search": CorralClassifier(random_state=0),
-    "thinned": CorralClassifier(max_rows=5, random_state=0),
+    "compressed": CorralClassifier(max_rows=5, random_state=0),
     "local": RodeoClassifier(priors=[0.2, 0.3, 0.5]),
     "class": RodeoClassifier(scale="rank", bandwidth="class", features="selected"),
     "lspc": LSPClassifier(scale="rank", sigmas=(0.5, 1.0), alphas=(0.1, 1.0), cv=3),
     "density": RodeoDensity(),
     "selector": RodeoSelector(),
     "marker selector": MarkerSelector(),
-    "levels": RodeoClassifier(bandwidth="class"),
-    "levels density": RodeoDensity(),
-    "levels search": CorralClassifier(random_state=0),
+    "categories": RodeoClassifier(bandwidth="class"),
+    "categories density": RodeoDensity(),
+    "categories search": CorralClassifier(random_state=0),
 }
 
 
@@ -116,7 +116,7 @@ def folder(frame, tmp_path_factory):
     frame.to_parquet(folder / "t.parquet")
     for name, model in MODELS.items():
         X, y = frame[NAMES], () if isinstance(model, RodeoDensity) else (frame["species"],)
-        if name.startswith("levels"):
+        if name.startswith("categories"):
             X = X.assign(width=np.where(X["width"] > X["width"].median(), "large", "small"))
         weights = {"sample_weight": np.arange(len(frame)) % 3 / 2.0} if name == "local" else {}
         model.fit(X, *y, **weights)
@@ -141,27 +141,27 @@ def loaded(path):
     try:
         return load_model(path)
     except ValueError as error:
-        said = str(error)
-    assert said.startswith(str(path))
-    assert "more memory" not in said  # sizes are checked before anything is made of them
+        messages = str(error)
+    assert messages.startswith(str(path))
+    assert "more memory" not in messages  # sizes are checked before anything is made of them
     return None
 
 
 def answers(model, frame):
     """All that a model says of a table; numbers are finite and probabilities sum to 1."""
     X = frame[NAMES]
-    found = []
+    computed = []
     if hasattr(model, "predict_proba"):
         proba = model.predict_proba(X)
         assert np.isfinite(proba).all()
         assert np.abs(proba.sum(axis=1) - 1.0).max() < 1e-9
-        found.append(proba)
+        computed.append(proba)
     if hasattr(model, "score_samples"):
-        found.append(model.score_samples(X))
-        assert np.isfinite(found[-1]).all()
+        computed.append(model.score_samples(X))
+        assert np.isfinite(computed[-1]).all()
     if hasattr(model, "transform"):
-        found.append(np.asarray(model.transform(X)))
-    return found
+        computed.append(np.asarray(model.transform(X)))
+    return computed
 
 
 def tell(counts, read):
@@ -174,10 +174,10 @@ def tell(counts, read):
 def command(*arguments):
     """Run a command; it ends well or with one sentence."""
     result = CliRunner().invoke(app, [*map(str, arguments), "--quiet"])
-    said = result.stderr.splitlines()
+    messages = result.stderr.splitlines()
     assert result.exit_code in (0, 2), (arguments, result.exception)
-    assert len(said) == (1 if result.exit_code else 0), said
-    assert all(line.startswith("error: ") and line.endswith((".", "?")) for line in said), said
+    assert len(messages) == (1 if result.exit_code else 0), messages
+    assert all(line.startswith("error: ") and line.endswith((".", "?")) for line in messages), messages
     assert "not enough memory" not in result.stderr
     return result.exit_code == 0
 
@@ -217,8 +217,8 @@ def test_damaged_models(seed, folder, frame, little_memory):
         model = loaded(path)
         event("refused" if model is None else "read")
         if model is not None:
-            for found, expected in zip(answers(model, frame), answers(MODELS[name], frame), strict=True):
-                assert_array_equal(found, expected)
+            for computed, expected in zip(answers(model, frame), answers(MODELS[name], frame), strict=True):
+                assert_array_equal(computed, expected)
         if rng.random() < 0.1:
             assert command("info", path) == (model is not None)
 
@@ -343,7 +343,7 @@ def damaged_text(text, rng, separator):
 
 
 def numbers_of(path, separator):
-    """The variables by Python's own reader; a cell that is empty or missing is a gap."""
+    """The variables by Python's own reader; an empty cell is a missing value."""
 
     def number(row, name):
         cell = dict(zip(names, row, strict=False)).get(name, "")
@@ -361,13 +361,13 @@ def numbers_of(path, separator):
 def test_damaged_tables(seed, folder, frame, little_memory, outcomes):
     rng = random.Random(seed)
     name = rng.choice(["t.csv", "t.csv", "t.tsv", "t.parquet"])
-    whole = (folder / name).read_bytes()
+    original = (folder / name).read_bytes()
     separator = "\t" if name == "t.tsv" else ","
     table, out = folder / f"damaged_{name}", folder / "labels.csv"
     if name != "t.parquet" and rng.random() < 0.7:
-        table.write_bytes(damaged_text(whole.decode(), rng, separator).encode("utf-8"))
+        table.write_bytes(damaged_text(original.decode(), rng, separator).encode("utf-8"))
     else:
-        table.write_bytes(damaged(whole, rng, len(whole)))
+        table.write_bytes(damaged(original, rng, len(original)))
     out.unlink(missing_ok=True)
     with limits():
         done = command("predict", folder / "search.corral", table, "--id", "id", "--out", out)

@@ -74,7 +74,7 @@ CLASSES = {
         from_explanation(explanation, *, sample=0, max_variables=12, axes=None),
         plot(axes=None, *, max_variables=12)
     """,
-    "corral.Finding": "kind, found, advice, columns=(), rows=(), values=()",
+    "corral.Finding": "kind, description, advice, columns=(), rows=(), values=()",
     "corral.HeldOut": """
         classes, truth, proba, claim='that took no part in fitting', groups=None, parts=(),
         baselines=None,

@@ -29,9 +29,9 @@ def refused(*arguments):
     result = run(*arguments, code=2)
     assert result.stdout == ""
     if "--json" in arguments:
-        [(kind, said)] = json.loads(result.stderr.splitlines()[-1]).items()
+        [(kind, output)] = json.loads(result.stderr.splitlines()[-1]).items()
         assert kind == "error"
-        return said
-    (said,) = [line for line in result.stderr.splitlines() if not line.startswith("note: ")]
-    assert said.startswith("error: ")
-    return said.removeprefix("error: ")
+        return output
+    (output,) = [line for line in result.stderr.splitlines() if not line.startswith("note: ")]
+    assert output.startswith("error: ")
+    return output.removeprefix("error: ")

@@ -10,7 +10,7 @@ _TIMES = 10 if "CORRAL_FUZZ" in os.environ else 1
 
 
 def seeds(n: int) -> range:
-    """Seeds of random tables that a test makes itself; a mark has `make fuzz` find it, which tries more."""
+    """Seeds of random tables that a test makes itself; `make fuzz` finds it by a mark, and tries more."""
     return range(n * _TIMES)
 
 
@@ -21,7 +21,7 @@ def examples(n: int) -> settings:
 
 @st.composite
 def problems(draw, max_classes=3, max_rows=6, max_columns=3):
-    """Rows, their classes and queries, with columns wide, narrow, tied and constant."""
+    """Rows, their classes and new rows, with columns wide, narrow, tied and constant."""
     sizes = draw(st.lists(st.integers(1, max_rows), min_size=2, max_size=max_classes))
     y = np.repeat(np.arange(len(sizes)), sizes)
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
@@ -37,6 +37,6 @@ def problems(draw, max_classes=3, max_rows=6, max_columns=3):
         # Whole multiples of 1/1024: to add a constant to them, or to take their range, rounds nothing.
         columns.append(np.round(x * 1024) / 1024)
     X = np.column_stack(columns)
-    queries = np.vstack([X[0], X.mean(axis=0), X.max(axis=0) + 0.3 * X.std(axis=0) + 0.1])
+    new_rows = np.vstack([X[0], X.mean(axis=0), X.max(axis=0) + 0.3 * X.std(axis=0) + 0.1])
     order = rng.permutation(y.size)
-    return X[order], y[order], np.round(queries * 1024) / 1024
+    return X[order], y[order], np.round(new_rows * 1024) / 1024

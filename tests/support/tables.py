@@ -12,7 +12,7 @@ NO_CATEGORIES = CategoryKernels(np.empty(0, dtype=np.int64), [], None)
 
 
 def table(n=60, d=4, n_classes=3, seed=0):
-    """Correlated columns in different units, and classes that differ in place and spread."""
+    """Correlated columns of different widths, and classes that differ in place and spread."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % n_classes
     mixing = rng.normal(size=(d, d)) + np.eye(d)
@@ -52,8 +52,8 @@ def integral(log_density, values, free):
     t, step = np.linspace(-12.0, 12.0, 241, retstep=True)
     grid = np.meshgrid(*[t] * len(free))
     samples = np.tile(np.array(values), (grid[0].size, 1))
-    for j, of_axis in zip(free, grid, strict=True):
-        samples[:, j] = of_axis.ravel()
+    for j, axis_values in zip(free, grid, strict=True):
+        samples[:, j] = axis_values.ravel()
     return np.exp(log_density(samples)).sum() * step ** len(free)
 
 

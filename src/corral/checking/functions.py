@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import rankdata
 
-from corral.array_types import Floats, Integers
+from corral.array_types import Integers
 from corral.checking.findings import Finding
 from corral.data.subsample import random_rows
 from corral.sentences.numbers import MOST_LISTED, counted
@@ -33,15 +32,13 @@ def functions(coded: pd.DataFrame, numeric: Collection[str]) -> Iterator[Finding
     if coded.shape[1] < 2:
         return
     pairs = _monotone_pairs(coded[[name for name in coded.columns if name in numeric]])
-    there = {name for pair in pairs for name in pair}
-    pairs += [pair for pair in _determined_pairs(coded) if not there >= set(pair)]
+    monotone = {name for pair in pairs for name in pair}
+    pairs += [pair for pair in _determined_pairs(coded) if not monotone >= set(pair)]
     if not pairs:
         return
     shown = [f"{one!r} from {other!r}" for one, other in pairs]
     more = len(shown) - MOST_LISTED
-    rest = f", and so do {counted(more, 'more column')}" if more > 0 else ""
-    if more == 1:
-        rest = ", and so does 1 more column"
+    rest = f", and so {'do' if more > 1 else 'does'} {counted(more, 'more column')}" if more > 0 else ""
     yield Finding(
         "functions",
         f"values of one column follow from another: {', '.join(shown[:MOST_LISTED])}{rest}",
@@ -52,13 +49,12 @@ def functions(coded: pd.DataFrame, numeric: Collection[str]) -> Iterator[Finding
 
 def _determined_pairs(coded: pd.DataFrame) -> list[tuple[str, str]]:
     """Columns that are functions of another one of fewer values than rows, each once."""
-    values = coded.to_numpy(np.float64)
-    codes = np.column_stack([np.unique(values[:, j], return_inverse=True)[1] for j in range(values.shape[1])])
+    codes = coded.apply(lambda column: column.factorize(use_na_sentinel=False)[0]).to_numpy()
     n, sizes = len(codes), codes.max(axis=0, initial=0) + 1
     sample = codes[random_rows(n, _ROWS_TRIED, np.random.default_rng(0))]
     pairs = []
     for one in range(codes.shape[1]):
-        # From the column of fewest values, since finer ones say the same.
+        # The column with the fewest values comes first: finer columns determine it, too.
         for other in np.argsort(sizes, kind="stable"):
             may_be = other != one and sizes[one] <= sizes[other] <= n / _ROWS_PER_VALUE
             if may_be and _follows(sample, one, other) and _follows(codes, one, other):
@@ -87,15 +83,10 @@ def _monotone_pairs(columns: pd.DataFrame) -> list[tuple[str, str]]:
     if len(names) < 2:
         return []
     missing = columns[names].isna().to_numpy()
-    correlation = np.abs(np.corrcoef(_ranks(columns[names].to_numpy(np.float64)), rowvar=False))
+    ranks = columns[names].rank()
+    correlation = np.abs(np.corrcoef(ranks.fillna(ranks.mean()).to_numpy(), rowvar=False))
     pairs: dict[str, str] = {}
     for i, j in np.argwhere(np.triu(correlation > _RANK_CORRELATION, 1)):
         if names[j] not in pairs and (missing[:, i] == missing[:, j]).all():
             pairs[names[j]] = names[i]
     return list(pairs.items())
-
-
-def _ranks(values: Floats) -> Floats:
-    """Ranks of values, the mean rank where one is missing."""
-    ranks: Floats = rankdata(values, axis=0, nan_policy="omit")
-    return np.where(np.isnan(ranks), np.nanmean(ranks, axis=0), ranks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -150,7 +150,9 @@ def relative_leakage(
     }
     if max(suspects.values(), default=0.0) < together - error:
         return
-    rest = _accuracy_without(coded.iloc[rows], codes, suspects)
+    rest, others = None, coded.iloc[rows].drop(columns=list(suspects))
+    if suspects and others.shape[1]:
+        rest = float((left_out_probabilities(ranked_columns(others), codes).argmax(axis=1) == codes).mean())
     is_all = rest is not None and alone.errors_left(rest) >= _ERRORS_OF_REST
     for name, accuracy in suspects.items():
         if is_all or _value_names_class(coded[name].to_numpy()[rows], codes):
@@ -162,14 +164,6 @@ def relative_leakage(
                 _ADVICE,
                 (name,),
             )
-
-
-def _accuracy_without(coded: pd.DataFrame, codes: Integers, suspects: Mapping[str, float]) -> float | None:
-    """Accuracy of a quick model without the suspects; None if there is no suspect or no other column."""
-    others = coded.drop(columns=list(suspects))
-    if not suspects or not others.shape[1]:
-        return None
-    return float((left_out_probabilities(ranked_columns(others), codes).argmax(axis=1) == codes).mean())
 
 
 def _value_names_class(x: Floats, codes: Integers) -> bool:

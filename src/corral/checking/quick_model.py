@@ -30,11 +30,8 @@ _MOST_ROWS, _MOST_CELLS = 10_000, 500_000
 
 def ranked_columns(coded: pd.DataFrame) -> Floats:
     """Ranks (n_rows, n_columns) of the values of columns, NaN where one is missing."""
-    columns = coded.to_numpy(np.float64)
-    ranks = np.empty(columns.shape)
-    for j in range(columns.shape[1]):
-        ranks[:, j] = np.unique(columns[:, j], return_inverse=True)[1]
-    return np.where(np.isnan(columns), np.nan, ranks)
+    ranks: Floats = coded.rank(method="dense").to_numpy(np.float64)
+    return ranks
 
 
 def modelled_rows(rows: Integers, n_columns: int, part: int = 1) -> Integers:

@@ -29,11 +29,10 @@ class TrainingRows(NamedTuple):
 
     X: Floats  # (n_rows, n_features)
     y: NDArray[Any]  # (n_rows,) labels
-    weights: Floats | None  # (n_rows,) or None if all rows matter alike
-    # (n_features,) how many levels each column has whose values are numbers of levels, 0 for a column of
-    # measurements; None if all are
+    weights: Floats | None  # (n_rows,) or None if all weights are equal
+    # (n_features,) numbers of categories, 0 for measurements; None if all columns are measurements
     n_categories: Integers | None = None
-    # (n_rows,) numbers; rows that share one are left out together. None if each row stands alone.
+    # (n_rows,) numbers of groups, whose rows are left out together; None if there are no groups
     groups: Integers | None = None
 
     def validate(self) -> None:
@@ -45,12 +44,12 @@ class TrainingRows(NamedTuple):
         if self.weights is not None:
             check_array("weights", self.weights, (n,), 0.0)
         if self.n_categories is not None:
-            check_array("levels", self.n_categories, (d,), 0, LARGEST_INTEGER)
+            check_array("n_categories", self.n_categories, (d,), 0, LARGEST_INTEGER)
         if self.groups is not None:
             check_array("groups", self.groups, (n,), 0, LARGEST_INTEGER)
 
     def extended(self, more: TrainingRows) -> TrainingRows:
-        """Put further rows behind these."""
+        """These rows, followed by more rows."""
         weights = groups = None
         if self.weights is not None or more.weights is not None:
             weights = np.concatenate([weights_or_ones(rows.weights, len(rows.X)) for rows in (self, more)])
@@ -62,26 +61,26 @@ class TrainingRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LabelledRows:
-    """Training rows that count, with numbers for their classes; copies in a class are one row."""
+    """Training rows with weight and numbered classes; duplicates in a class are merged into one row."""
 
     X: Floats  # (n_rows, n_features)
     codes: Integers  # (n_rows,) class numbers
-    weights: Floats | None  # (n_rows,) how much each row matters, or None if all matter alike
-    labels: NDArray[Any]  # (n_classes,) classes in order, some perhaps without rows
-    # (n_classes,) sums of the weights as given, or numbers of rows; of a part, sums of `weights`
+    weights: Floats | None  # (n_rows,) weights, 1 at most, or None if all are equal
+    labels: NDArray[Any]  # (n_classes,) classes in order; some may have no rows
+    # (n_classes,) sums of the weights as given, or numbers of rows; after `take`, sums of `weights`
     counts: Floats
-    numbers: Integers  # (n_rows,) positions among the rows that were given, of copies that of the first
-    # (n_rows,) numbers that copies with other labels and rows of a group share: they are left out together
+    numbers: Integers  # (n_rows,) positions among the given rows; the first one of duplicates
+    # (n_rows,) numbers of what is left out together: rows of a group, duplicates with different labels
     group_ids: Integers
-    # numbers that copies of one unit share, of all rows that count, before copies were merged; None without
-    # any
+    # numbers that duplicates share, of all rows with weight before duplicates were merged; None if there are
+    # none
     duplicates: Integers | None
-    n_categories: Integers | None = None  # (n_features,) numbers of levels, 0 for a column of measurements
-    grouped: bool = False  # whether rows of a class may share a unit
+    n_categories: Integers | None = None  # (n_features,) numbers of categories, 0 for measurements
+    grouped: bool = False  # whether rows of a class may share a group
 
     @classmethod
     def sort(cls, training: TrainingRows, expected: NDArray[Any] | None = None) -> LabelledRows:
-        """Drop rows without weight, number the classes, also those expected, and merge copies."""
+        """Drop rows without weight, number the classes, `expected` ones included, and merge duplicates."""
         X, y, weights, n_categories, groups = training
         numbers = np.arange(len(X))
         if weights is not None:
@@ -115,24 +114,24 @@ class LabelledRows:
         check_array("X", self.X, (None, None), nan=True)
         check_array("codes", self.codes, (n,), 0, self.labels.size - 1)
         check_array("counts", self.counts, (self.labels.size,), 0.0)
-        check_array("units", self.group_ids, (n,), 0, LARGEST_INTEGER)
+        check_array("group_ids", self.group_ids, (n,), 0, LARGEST_INTEGER)
         check_array("numbers", self.numbers, (n,), 0, LARGEST_INTEGER)
         if np.unique(self.numbers).size != n:
             raise ValueError("numbers are not different")
         if self.weights is not None:
             check_array("weights", self.weights, (n,), SMALLEST, 1.0)
         if self.duplicates is not None:
-            check_array("copies", self.duplicates, (None,), 0, LARGEST_INTEGER)
+            check_array("duplicates", self.duplicates, (None,), 0, LARGEST_INTEGER)
         if self.n_categories is not None:
             _check_categories(self.X, self.n_categories)
 
     @property
     def n_duplicates(self) -> int:
-        """How many of the rows that were given are copies of others."""
+        """How many of the given rows are duplicates of others."""
         return 0 if self.duplicates is None else self.duplicates.size - np.unique(self.duplicates).size
 
     def take(self, positions: Integers) -> LabelledRows:
-        """Keep some of the rows, and all classes."""
+        """The rows at some positions, with all classes."""
         weights = None if self.weights is None else self.weights[positions]
         counts = np.bincount(self.codes[positions], weights, minlength=self.labels.size).astype(np.float64)
         return replace(
@@ -147,7 +146,7 @@ class LabelledRows:
         )
 
     def extended(self, more: LabelledRows) -> LabelledRows:
-        """Put further rows of the same classes behind these; the counts stay."""
+        """These rows, followed by more rows of the same classes; `counts` stay."""
         weights = None
         if self.weights is not None or more.weights is not None:
             weights = np.concatenate([self.all_weights, more.all_weights])
@@ -163,86 +162,90 @@ class LabelledRows:
 
     @property
     def n(self) -> float:
-        """How many rows of equal weight they are worth."""
+        """Effective number of rows."""
         return float(len(self.X)) if self.weights is None else effective_number(self.weights)
 
     def members(self) -> list[Integers]:
-        """List the positions of the rows of each class."""
+        """Positions of the rows of each class."""
         return [np.flatnonzero(self.codes == a) for a in range(self.labels.size)]
 
     def content_order(self) -> Integers:
-        """Number the rows (n_rows,) by what they hold: the order of rows, columns and labels does not matter.
+        """Ranks (n_rows,) of the rows by their values, whatever the order of rows, columns and labels is.
 
-        Equal rows are numbered by what their classes hold.
+        Equal rows are ranked by the values in their classes.
         """
         keys = content_keys(self.X)
-        of_classes = np.zeros(self.labels.size, dtype=np.uint64)
-        np.add.at(of_classes, self.codes, keys)
-        return np.argsort(np.lexsort((of_classes[self.codes], keys)))
+        class_keys = np.zeros(self.labels.size, dtype=np.uint64)
+        np.add.at(class_keys, self.codes, keys)
+        return np.argsort(np.lexsort((class_keys[self.codes], keys)))
 
-    def own_rows(self, of_class: Integers, positions: Integers) -> Integers:
-        """Where in a class, whose rows are given, a row stands that shares the unit of each of some rows.
+    def own_rows(self, rows_of_class: Integers, positions: Integers) -> Integers:
+        """Positions within a class of a row in the same group as each given row.
 
-        It is -1 if there is none, and for the position -1.
+        Parameters
+        ----------
+        rows_of_class : positions of the rows of the class.
+        positions : (n,) positions of the given rows, or -1.
+
+        Returns
+        -------
+        own : (n,), -1 if the class has no row of the group, and for the position -1.
         """
-        group_ids, first = np.unique(self.group_ids[of_class], return_index=True)
+        group_ids, first = np.unique(self.group_ids[rows_of_class], return_index=True)
         if not group_ids.size:
             return np.full(positions.size, -1)
         wanted = self.group_ids[positions]
-        at = np.minimum(np.searchsorted(group_ids, wanted), group_ids.size - 1)
-        return np.where((positions >= 0) & (group_ids[at] == wanted), first[at], -1)
+        nearest = np.minimum(np.searchsorted(group_ids, wanted), group_ids.size - 1)
+        return np.where((positions >= 0) & (group_ids[nearest] == wanted), first[nearest], -1)
 
     def weights_of(self, positions: Integers) -> Floats | None:
-        """Weights of some of the rows, or None if all rows matter alike."""
+        """Weights of the rows at some positions, or None if all weights are equal."""
         return None if self.weights is None else self.weights[positions]
 
     @property
     def all_weights(self) -> Floats:
-        """(n_rows,) how much each row matters, 1 if all matter alike."""
+        """(n_rows,) weights, 1 if all are equal."""
         return weights_or_ones(self.weights, len(self.X))
 
     @property
     def is_alone(self) -> Bools:
-        """(n_rows,) whether the class of a row has no row of another unit."""
-        _, unit = np.unique(self.group_ids * np.int64(self.labels.size) + self.codes, return_inverse=True)
-        is_alone: Bools = np.bincount(unit)[unit] == np.bincount(self.codes)[self.codes]
+        """(n_rows,) whether the class of a row has no row of another group."""
+        _, group = np.unique(self.group_ids * np.int64(self.labels.size) + self.codes, return_inverse=True)
+        is_alone: Bools = np.bincount(group)[group] == np.bincount(self.codes)[self.codes]
         return is_alone
 
     @property
     def mixed(self) -> bool:
-        """Whether values are missing or levels."""
+        """Whether there are missing values or categories."""
         return bool(self.category_counts.any()) or bool(np.isnan(self.X).any())
 
     @property
     def general(self) -> bool:
-        """Whether values are missing or levels, or rows are left out together."""
+        """Whether there are missing values, categories or groups."""
         return self.grouped or self.mixed
 
     @property
     def category_counts(self) -> Integers:
-        """Number of levels of each column, 0 for measurements."""
+        """(n_features,) numbers of categories, 0 for measurements."""
         return np.zeros(self.X.shape[1], dtype=np.int64) if self.n_categories is None else self.n_categories
 
     def arrange(self, scaled: Floats) -> Sequence[ClassRows]:
-        """Put the rows of each class, scaled, in the order in which kernels read them."""
+        """The scaled rows of each class in the layout of the compiled loops."""
         return [
             ClassRows.arrange(
-                scaled[at],
-                self.weights_of(at),
+                scaled[rows],
+                self.weights_of(rows),
                 self.category_counts,
-                self.group_ids[at] if self.grouped else None,
+                self.group_ids[rows] if self.grouped else None,
             )
-            for at in self.members()
+            for rows in self.members()
         ]
 
 
 def _check_categories(X: Floats, n_categories: Integers) -> None:
-    """Refuse columns of levels that hold anything but their numbers."""
-    check_array("levels", n_categories, (X.shape[1],), 0, LARGEST_INTEGER)
+    """Refuse columns of categories that hold anything but their numbers."""
+    check_array("n_categories", n_categories, (X.shape[1],), 0, LARGEST_INTEGER)
     numbers = np.where(np.isnan(X), 0.0, X)[:, n_categories > 0]
-    if (
-        (numbers < 0.0).any()
-        or (numbers >= n_categories[n_categories > 0]).any()
-        or (numbers % 1.0 != 0.0).any()
-    ):
-        raise ValueError("X holds something else than numbers of levels")
+    is_number = (numbers >= 0.0) & (numbers < n_categories[n_categories > 0]) & (numbers % 1.0 == 0.0)
+    if not is_number.all():
+        raise ValueError("X holds something else than numbers of categories")

@@ -31,16 +31,16 @@ class DateColumn:
 
     position: int  # of the column in the table
     form: DateForm | None  # how training rows write dates; None if some of their cells are dates
-    parts: Sequence[Part]  # what the variables are, at least one
+    parts: Sequence[Part]  # the variables, at least one
 
     def validate(self) -> None:
-        """Refuse a position that is none, and parts that are missing or there twice."""
+        """Refuse a negative position, and parts that are missing or repeated."""
         if self.position < 0 or not self.parts or len(set(self.parts)) != len(self.parts):
-            raise ValueError("the variables of a date are not those of one column")
+            raise ValueError("the variables of a date do not fit one column")
 
     @classmethod
     def learn(cls, position: int, cells: Sequence[Any]) -> Self | None:
-        """Tell what varies in a column of dates or of texts that are dates; None if it holds others."""
+        """Find the variables of a column of dates, as such or as text; None if it holds other cells."""
         if any(map(is_date, cells)):
             return cls(position, None, varying_parts(_read(cells, YEAR_FIRST)[0]))
         dates = parse_dates(cells)
@@ -56,10 +56,10 @@ class DateColumn:
         return [f"{column} ({part})" for part in self.parts]
 
     def times(self, column: str, cells: Sequence[Any]) -> tuple[Times, Counter[str]]:
-        """Times of the cells of a column, and how often texts are no dates, which count as missing.
+        """Times of the cells of a column, and counts of texts that are no dates and count as missing.
 
-        If cells of training rows are dates, texts must have the year first: nothing tells in which order
-        others are written.
+        If cells of training rows are dates, texts must have the year first: the order of other texts is
+        unknown.
         """
         times, unreadable = _read(cells, self.form or YEAR_FIRST)
         if self.form is None and unreadable:
@@ -72,28 +72,28 @@ class DateColumn:
 
 
 def is_date(value: Any) -> bool:
-    """Whether a value is a date, with or without a time of day; a time that is none is no date."""
+    """Whether a value is a date, with or without a time of day; NaT is no date."""
     if isinstance(value, np.datetime64):
         return not np.isnat(value)
     return isinstance(value, datetime.date) and type(value).__name__ != "NaTType"
 
 
 def _read(cells: Sequence[Any], form: DateForm) -> tuple[Times, list[int]]:
-    """Times of dates and of texts in a form, and which rows hold neither and are not missing."""
+    """Times of dates and of texts in a form, and positions of cells that are neither and not missing."""
     written = read_dates([None if is_date(cell) else cell for cell in cells], form)
     times = as_times(cells)
     return np.where(np.isnat(times), written.times, times), np.flatnonzero(written.unreadable).tolist()
 
 
 def varying_parts(times: Times) -> list[Part]:
-    """The variables that dates become: those that vary, or days if none does."""
+    """The variables that dates become: all that vary, or days if none does."""
     times = times[~np.isnat(times)]
     parts = [part for part in _PARTS if len(set(part_of_dates(part, times).tolist())) > 1]
     return parts or [*_PARTS[:1]]
 
 
 def as_times(cells: Sequence[Any]) -> Times:
-    """Dates as the clock shows them, whatever time zone it is in; NaT where a cell is no date."""
+    """Dates in local time, without time zones; NaT where a cell is no date."""
     values = [cell if is_date(cell) else None for cell in cells]
     local = [v.replace(tzinfo=None) if isinstance(v, datetime.datetime) else v for v in values]
     return np.array(local, dtype="datetime64[s]")
@@ -102,10 +102,10 @@ def as_times(cells: Sequence[Any]) -> Times:
 def part_of_dates(part: Part, times: Times) -> NDArray[Any]:
     """One variable of dates, missing where a date is: names of weekdays, else numbers."""
     missing = np.isnat(times)
-    known = np.where(missing, _FIRST_DAY, times)
+    filled = np.where(missing, _FIRST_DAY, times)
     if part != "weekday":
-        return np.where(missing, np.nan, _numbers(part, known))
-    days = (known.astype("datetime64[D]") - _FIRST_MONDAY).astype(np.int64) % 7
+        return np.where(missing, np.nan, _numbers(part, filled))
+    days = (filled.astype("datetime64[D]") - _FIRST_MONDAY).astype(np.int64) % 7
     names: NDArray[Any] = np.array([*WEEKDAYS, None], dtype=object)[np.where(missing, -1, days)]
     return names
 

@@ -1,10 +1,10 @@
-r"""Duplicates: rows that a table repeats, told from rows that agree by chance.
+r"""Duplicates: rows that a table repeats, distinguished from rows that agree by chance.
 
 Two rows may agree in every column because a table repeats a row, or because its columns take few values. A
-duplicate says nothing new: what leaves the row out must leave the duplicate out, too. Rows that agree by
-chance are separate observations, and leaving all of them out would blind a row to its own class.
+duplicate has no new information: leaving a row out must leave out its duplicates, too. Rows that agree by
+chance are separate observations, and leaving all of them out would hide a part of the class.
 
-Rows that nearly agree tell the two apart. Let :math:`N_j` pairs of rows differ in column j alone, and
+Rows that nearly agree distinguish the two. Let :math:`N_j` pairs of rows differ in column j alone, and
 :math:`N_{jk}` in j and k alone. Among pairs that agree in all other columns, agreeing in j and agreeing in k
 are nearly independent, so chance explains :math:`N_j N_k / N_{jk}` pairs of equal rows, or, from all pairs of
 columns together,
@@ -20,24 +20,25 @@ large for a binomial number of :math:`E + N_j` pairs with the probability :math:
 column in which most pairs agree. Both tests have the level 1/2000: at most about one table of noise in 1,000
 is said to have duplicates.
 
-Columns of few values that depend on each other linearly, as indicators of the
-categories of one variable do, count as one column (few are at most twenty, and at most half as many as
-different rows). Rows that repeat more than three times on average are separate in a single column, and in
-several columns with at most twenty different rows, unless two columns have fractions, a value of its own for
-each of at least four different rows, and another order of the rows: such measurements tie only in duplicates.
+Columns of few values that depend on each other linearly, as indicators of the categories of one variable do,
+count as one column (few are at most twenty, and at most half as many as different rows). Rows that repeat
+more than three times on average are separate in a single column. In several columns they are separate if at
+most twenty rows differ, unless two columns order at least four different rows differently and have fractions
+and no ties: such measurements tie only in duplicates.
 
 A single column has no others to agree in. If :math:`f_k` values stand in k rows each, chance (a mixture of
 Poisson distributions) makes :math:`f_2^2` at most :math:`\tfrac 3 2 f_1 f_3`: equal rows are duplicates if
 :math:`\sqrt{3 f_1 f_3 / 2}` is less than a fifth of :math:`f_2`.
 
-A table that is appended to itself has duplicates of rows that agree by chance, too. It is known by how often
-rows occur, labels included: any mixture of Poisson distributions has :math:`f_k^2 \le \frac{k + 1}{k}
-f_{k-1} f_{k+1}` on average. Where more than twenty different rows occur k times each, and these are more than
-five times the root of the right side, k of the equal rows of a class are one, and the next k another.
+A table that is appended to itself has duplicates of rows that agree by chance, too. It is recognized by how
+often rows occur, labels included: any mixture of Poisson distributions has :math:`f_k^2 \le \frac{k + 1}{k}
+f_{k-1} f_{k+1}` on average. If more than twenty different rows occur k times each, and these are more than
+five times the root of the right side, then k of the equal rows of a class are one row, and the next k
+another.
 
-Where rows belong to groups, two groups count as one if more than half of the different rows of the smaller
-one are duplicates of rows of the other: a group was entered twice. Else each keeps its duplicates as rows of
-its own, since groups may share a blank, a control or a default.
+If rows belong to groups, two groups count as one if more than half of the different rows of the smaller group
+are duplicates of rows of the other: a group was entered twice. Otherwise each group keeps its duplicates as
+separate rows, since groups may share a blank, a control or a default.
 """
 
 from __future__ import annotations
@@ -54,27 +55,27 @@ from scipy.special import betainc, pdtrc
 from corral.array_types import Bools, Floats, Integers
 from corral.data.hashing import Words, row_keys
 
-# A column with more values is not looked at for being determined by others, as indicators of levels are.
+# A column with more values is not tested for being determined by others, as indicators of categories are.
 _FEW_VALUES = 20
 
-# Rows that agree in a single column, or in a table of as few different rows, are copies only if they are not
-# repeated more often than this on average.
-_FEW_COPIES = 3
+# Rows that agree in a single column, or in a table of as few different rows, are duplicates only if they do
+# not repeat more often than this on average.
+_FEW_REPEATS = 3
 
 # Fewer rows may have the same order in two columns, or the reverse one, by chance.
 _LEAST_ORDERED = 4
 
-# Chance that explains one in so many pairs of equal rows explains them all: it is only estimated.
+# If chance explains one in so many pairs of equal rows, it may explain all: the number is only an estimate.
 ONE_IN = 5
 
 # At most this share of tables of independent columns has as many equal rows by chance as duplicates need.
-_LEVEL = 1e-3
+_SIGNIFICANCE_LEVEL = 1e-3
 
-# So many rows, and about so many pairs of columns, tell chance from copies.
+# So many rows, and about so many pairs of columns, are enough to distinguish duplicates from chance.
 _ENOUGH_ROWS = 20_000
 _ENOUGH_PAIRS = 200
 
-# Of a row that more groups hold, each is compared only with the next in size: pairs would be too many.
+# If more groups hold a row, each is compared only with the next in size: pairs would be too many.
 _FEW_HOLDERS = 3
 
 _ROUNDING = 1e-6
@@ -109,10 +110,17 @@ def number_duplicates(X: Floats, codes: Integers | None = None) -> Integers | No
 def duplicates_and_groups(
     duplicates: Integers | None, groups: Integers | None, n_rows: int
 ) -> tuple[Integers | None, Integers]:
-    """Find what is left out together: numbers of duplicates, None without any, and numbers of units.
+    """Combine duplicates and groups: which rows are merged, and which are left out together.
 
-    `duplicates` and `groups` are numbers (n_rows,) that duplicates, and rows of a group, share, or
-    None. Equal rows in groups that stay apart are no duplicates.
+    Parameters
+    ----------
+    duplicates, groups : (n_rows,) numbers that duplicates, and rows of a group, share, or None.
+
+    Returns
+    -------
+    duplicates : (n_rows,) numbers of duplicates; equal rows of groups that stay apart are none. None if there
+        are no duplicates.
+    group_ids : (n_rows,) numbers of what is left out together.
     """
     if groups is None:
         return duplicates, np.arange(n_rows) if duplicates is None else duplicates
@@ -125,9 +133,9 @@ def duplicates_and_groups(
 
 
 def _joined_groups(duplicates: Integers, group: Integers) -> Integers:
-    """Number groups (n_groups,) so that those share a number that share most of their rows.
+    """Numbers (n_groups,) shared by groups that share most of their rows.
 
-    Of the groups that hold a row each is compared with the next in size, and with all if they are few.
+    A group that holds a row is compared with the next larger one that holds it, and with all if they are few.
     """
     n_groups = int(group.max(initial=-1)) + 1
     row, holder = np.divmod(np.unique(duplicates * n_groups + group), max(n_groups, 1))
@@ -150,11 +158,11 @@ def _joined_groups(duplicates: Integers, group: Integers) -> Integers:
 
 
 def filled(X: Floats) -> Floats:
-    """Fill each column's gaps by a value that no row has."""
-    gaps = np.isnan(X)
-    if not gaps.any():
+    """Replace the missing values of each column by a value that no row has."""
+    missing = np.isnan(X)
+    if not missing.any():
         return X
-    largest = np.where(gaps, -np.inf, X).max(axis=0, initial=-np.inf)
+    largest = np.where(missing, -np.inf, X).max(axis=0, initial=-np.inf)
     largest = np.where(np.isfinite(largest), largest, 0.0)
     with np.errstate(over="ignore"):
         unused = largest + 1.0 + np.abs(largest)
@@ -162,11 +170,11 @@ def filled(X: Floats) -> Floats:
         unused[j] = largest[j]
         while unused[j] in X[:, j]:
             unused[j] = np.nextafter(unused[j], 0.0)
-    return np.where(gaps, unused, X)
+    return np.where(missing, unused, X)
 
 
 def _number_complete(X: Floats, labels: Integers) -> Integers | None:
-    """Number the rows of a table without gaps."""
+    """Number the rows of a table without missing values, as `number_duplicates` does."""
     _, first, codes = np.unique(row_keys(X, np.arange(X.shape[1])), return_index=True, return_inverse=True)
     if first.size == len(X):
         return None
@@ -179,19 +187,19 @@ def _number_complete(X: Floats, labels: Integers) -> Integers | None:
     if not _agree_by_chance(X[first], m):
         return codes
     labelled = np.unique(codes * (labels.max() + 1) + labels, return_inverse=True)[1]
-    n_times = _times_copied(np.bincount(labelled))
-    return None if n_times == 1 else _shared_out(labelled, n_times)
+    n_times = _times_repeated(np.bincount(labelled))
+    return None if n_times == 1 else _divided(labelled, n_times)
 
 
 def _in_order(codes: Integers) -> Integers:
-    """The same numbers of rows as `codes` has, rising with the first row of each."""
+    """Renumber codes 0, 1, ... in order of first appearance."""
     _, first, which = np.unique(codes, return_index=True, return_inverse=True)
     rank: Integers = np.argsort(np.argsort(first))
     return rank[which]
 
 
-def _times_copied(m: Integers) -> int:
-    """How often a table was repeated whose rows now occur m times each; 1 if it was not."""
+def _times_repeated(m: Integers) -> int:
+    """How often a table was appended to itself, from the number `m` of equal rows of each; 1 if never."""
     f = np.bincount(m, minlength=3)
     fewer, equal, more = (np.append(f, 0)[k : k + f.size - 1] for k in (0, 1, 2))
     k = np.arange(1, f.size)
@@ -200,10 +208,10 @@ def _times_copied(m: Integers) -> int:
     return int(repeats[0]) if repeats.size else 1
 
 
-def _shared_out(codes: Integers, n_times: int) -> Integers:
-    """Number rows so that of those that share a code `n_times` share a number, or a few more.
+def _divided(codes: Integers, n_times: int) -> Integers:
+    """Divide rows that share a code into numbers of `n_times` rows each, or a few more.
 
-    A table that is appended to itself has the copies of a row in the order of the rows that agree with it.
+    In a table that is appended to itself, duplicates are in the order of the rows that agree by chance.
     """
     order = np.argsort(codes, kind="stable")
     m = np.bincount(codes)
@@ -215,8 +223,8 @@ def _shared_out(codes: Integers, n_times: int) -> Integers:
 
 
 def _agree_by_chance(distinct: Floats, m: Integers) -> bool:
-    """Whether chance explains enough of the pairs of equal rows: `m` (n_distinct,) of each different row."""
-    often = bool(m.sum() > _FEW_COPIES * m.size)
+    """Whether chance explains enough of the pairs of equal rows; `m` (n_distinct,) rows are equal to each."""
+    often = bool(m.sum() > _FEW_REPEATS * m.size)
     # A subsample is enough: it has fewer pairs of different rows by the square of its share of the rows.
     step = -(-m.size // _ENOUGH_ROWS)
     subsample = distinct[::step]
@@ -225,7 +233,7 @@ def _agree_by_chance(distinct: Floats, m: Integers) -> bool:
         return often or _repeats_mix(m)
     if m.size <= _FEW_VALUES and often and not _tie_only_whole(distinct):
         return True
-    pairs = _PairCounts(*(step**2 * n for n in _count_pairs(subsample, variables, m[::step])))
+    pairs = _count_pairs(subsample, variables, m[::step], times=step**2)
     return _chance_explains(pairs, _n_pairs(m), n_repeats=int(m.sum()) - m.size, n_total=_n_pairs(m.sum()))
 
 
@@ -238,13 +246,13 @@ def _chance_explains(pairs: _PairCounts, n_equal: float, *, n_repeats: int, n_to
     n_others = n_equal + pairs.differing_in_one[coarsest]  # pairs that agree in all other variables
     by_numbers = pdtrc(n_repeats - 1, n_total * shares.prod())
     by_coarsest = betainc(n_equal, n_others - n_equal + 1.0, shares[coarsest])
-    return bool(min(by_numbers, by_coarsest) > _LEVEL / 2.0)
+    return bool(min(by_numbers, by_coarsest) > _SIGNIFICANCE_LEVEL / 2.0)
 
 
 def _tie_only_whole(distinct: Floats) -> bool:
-    """Whether two columns are measurements without ties, of which neither is a function of the other's rank.
+    """Whether two columns are measurements without ties, and neither is a function of the other's ranks.
 
-    A code of categories has no fractions, and a column that is computed from another mostly keeps its order.
+    Codes of categories have no fractions, and a column that is computed from another mostly keeps its order.
     """
     if len(distinct) < _LEAST_ORDERED:
         return False
@@ -257,7 +265,7 @@ def _tie_only_whole(distinct: Floats) -> bool:
 
 
 def _repeats_mix(m: Integers) -> bool:
-    """Whether values that stand in one row and in three explain enough of those that stand in two."""
+    """Whether numbers of values that occur once and thrice explain enough of the values that occur twice."""
     once, twice, thrice = np.bincount(m, minlength=4)[1:4].tolist()
     return bool(1.5 * once * thrice >= (max(twice, 1) / ONE_IN) ** 2)
 
@@ -272,48 +280,48 @@ class _PairCounts(NamedTuple):
     )
 
 
-def _count_pairs(distinct: Floats, variables: Sequence[Integers], m: Integers) -> _PairCounts:
-    """Count pairs of unequal rows; `m` (n_distinct,) rows have the values of each distinct row."""
+def _count_pairs(distinct: Floats, variables: Sequence[Integers], m: Integers, *, times: int) -> _PairCounts:
+    """Count pairs of unequal rows; `m` (n_distinct,) rows equal each distinct row. Counts are multiplied."""
     hashes = [row_keys(distinct[:, columns], columns) for columns in variables]
-    whole = np.sum(hashes, axis=0, dtype=np.uint64)
+    row_hashes = np.sum(hashes, axis=0, dtype=np.uint64)
     equal = _n_pairs(m)
     agreeing = np.array([n_equal_pairs(values, m) for values in hashes]) - equal
-    one = np.array([n_equal_pairs(whole - values, m) for values in hashes]) - equal
+    one = np.array([n_equal_pairs(row_hashes - values, m) for values in hashes]) - equal
     expected = differing = 0.0
     for j, k in _pairs(len(variables)):
-        differing += n_equal_pairs(whole - hashes[j] - hashes[k], m) - one[j] - one[k] - equal
+        differing += n_equal_pairs(row_hashes - hashes[j] - hashes[k], m) - one[j] - one[k] - equal
         expected += one[j] * one[k]
-    return _PairCounts(agreeing, one, expected / max(differing, 1.0))
+    return _PairCounts(times * agreeing, times * one, times * expected / max(differing, 1.0))
 
 
 def _pairs(d: int) -> list[tuple[int, int]]:
-    """All pairs of d variables or, if these are many, each variable with some of those that follow it."""
+    """All pairs of d variables or, if they are too many, each variable with a few that follow it."""
     n_next = min(-(-_ENOUGH_PAIRS // d), d - 1)
     pairs = [(j, (j + s) % d) for j in range(d) for s in range(1, n_next + 1)]
     return sorted({(min(pair), max(pair)) for pair in pairs})
 
 
 def _variables(X: Floats) -> list[Integers]:
-    """Columns that vary; those of few values that depend on each other linearly are one variable."""
+    """Columns that vary; columns of few values that depend on each other linearly are one variable."""
     n_values = np.array([np.unique(x).size for x in X.T])
-    # In a small table a column of measurements has few values, too, but one for nearly every row.
+    # In a small table a column of measurements has few values, too, but nearly as many as rows.
     are_few = (n_values <= _FEW_VALUES) & (2 * n_values <= len(X))
     few = np.flatnonzero((n_values > 1) & are_few)
     single = [np.array([j]) for j in np.flatnonzero((n_values > 1) & ~are_few)]
     if not few.size:
         return single
-    shares = X[:, few] / np.abs(X[:, few]).max(axis=0)  # which no sum of makes infinite
-    centred = shares - shares.mean(axis=0)
-    centred /= np.linalg.norm(centred, axis=0)
-    if len(centred) > few.size:  # the same lengths and angles, in fewer numbers
-        squares, axes = eigh(centred.T @ centred)
-        centred = np.sqrt(np.maximum(squares, 0.0))[:, np.newaxis] * axes.T
-    n_groups, group = connected_components(_dependent(centred))
+    shares = X[:, few] / np.abs(X[:, few]).max(axis=0)  # so that sums do not overflow
+    centered = shares - shares.mean(axis=0)
+    centered /= np.linalg.norm(centered, axis=0)
+    if len(centered) > few.size:  # fewer numbers with the same lengths and angles
+        squares, axes = eigh(centered.T @ centered)
+        centered = np.sqrt(np.maximum(squares, 0.0))[:, np.newaxis] * axes.T
+    n_groups, group = connected_components(_dependent(centered))
     return [few[group == a] for a in range(n_groups)] + single
 
 
 def _dependent(X: Floats) -> Bools:
-    """Which columns (of length 1) are linear combinations of independent columns, and of which."""
+    """Mask (n_columns, n_columns): column i, of length 1, is a linear combination that contains column j."""
     R, order = qr(X, mode="r", pivoting=True)
     rank = int((np.abs(np.diag(R)) > _ROUNDING).sum())
     coefficients = np.linalg.solve(R[:rank, :rank], R[:rank, rank:])
@@ -323,7 +331,7 @@ def _dependent(X: Floats) -> Bools:
 
 
 def n_equal_pairs(keys: Words, m: Integers | None = None) -> float:
-    """Number of pairs of rows with equal keys; `m` (n_keys,) rows have each of the keys, or one."""
+    """Number of pairs of rows with equal keys; each key stands for `m` (n_keys,) rows, or for one."""
     if m is None:
         return _n_pairs(np.unique(keys, return_counts=True)[1])
     return _n_pairs(np.bincount(np.unique(keys, return_inverse=True)[1], m))

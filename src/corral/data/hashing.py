@@ -13,7 +13,7 @@ _CHUNK = 4096
 
 
 def row_keys(X: Floats, salt: Integers | Words) -> Words:
-    """One number per row, which equal rows share and others hardly ever do; `salt` numbers the columns."""
+    """One number per row, which equal rows share and others hardly ever; `salt` has a number per column."""
     keys = np.empty(len(X), dtype=np.uint64)
     for first in range(0, len(X), _CHUNK):  # which stays in the cache
         chunk = slice(first, first + _CHUNK)
@@ -22,32 +22,32 @@ def row_keys(X: Floats, salt: Integers | Words) -> Words:
 
 
 def equality_keys(X: Floats) -> Words:
-    """One number per row, which rows share that have the same values and the same gaps."""
+    """One number per row, shared by rows with the same values and the same missing values."""
     return row_keys(np.where(np.isnan(X), np.nan, X), np.arange(X.shape[1]))
 
 
 def cell_keys(X: Floats) -> Words:
-    """Numbers (n_rows, n_features), which equal values of a column share and others hardly ever do."""
+    """Numbers (n_rows, n_features), which equal values of a column share and others hardly ever."""
     return _mixed(_bits(X), np.arange(X.shape[1], dtype=np.uint64))
 
 
 def content_keys(X: Floats) -> Words:
     """One number per row, which depends on neither the order of rows nor the order or signs of columns.
 
-    A column is told by the numbers of its rows, and a row by those of its columns: twice, since columns of
-    few values may all hold each of them equally often. A column whose values lie symmetrically around zero
-    has no sign that could be told from the other.
+    The key of a column is made of its values, and the key of a row of its values and the keys of its columns.
+    This is done twice, since columns of few values may hold each value equally often. The sign of a column is
+    the one with the larger key; both keys are equal if values are symmetric around zero.
     """
-    gaps, salt = np.isnan(X), np.zeros(len(X), dtype=np.uint64)
-    oriented = np.where(gaps, np.nan, X)  # whose bits are the same in all gaps
-    columns, mirrored = _column_keys(oriented, salt), _column_keys(np.where(gaps, np.nan, -X), salt)
-    oriented = np.where(gaps | (columns >= mirrored), oriented, -X)
+    missing, salt = np.isnan(X), np.zeros(len(X), dtype=np.uint64)
+    oriented = np.where(missing, np.nan, X)  # NaN has many bit patterns, and np.nan one
+    columns, mirrored = _column_keys(oriented, salt), _column_keys(np.where(missing, np.nan, -X), salt)
+    oriented = np.where(missing | (columns >= mirrored), oriented, -X)
     rows = row_keys(oriented, np.maximum(columns, mirrored))
     return row_keys(oriented, _column_keys(oriented, rows))
 
 
 def _column_keys(X: Floats, salt: Words) -> Words:
-    """One number per column, which columns of the same values in the rows of the same salt share."""
+    """One number per column, shared by columns with the same values in rows of the same `salt` (n_rows,)."""
     keys = np.zeros(X.shape[1], dtype=np.uint64)
     for first in range(0, len(X), _CHUNK):
         chunk = slice(first, first + _CHUNK)
@@ -56,7 +56,7 @@ def _column_keys(X: Floats, salt: Words) -> Words:
 
 
 def _bits(X: Floats) -> Words:
-    """The bits of doubles; of both zeros those of the positive one."""
+    """The bits of doubles; both zeros have the bits of the positive one."""
     return (X + 0.0).view(np.uint64)
 
 

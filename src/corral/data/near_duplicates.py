@@ -1,8 +1,8 @@
-r"""Near duplicates: rows that repeat another row but for one value, or but for small differences.
+r"""Near duplicates: rows that equal another row except for one value or for small differences.
 
-Exact duplicates are merged (`duplicates`). A duplicate that lost a cell, has a counter or a date of its own,
-was rounded or got some noise is a row of its own. Its twin then predicts it, so that leave-one-out scores of
-pure noise are near 1. Such rows are found in two ways, and both compare them with chance.
+Exact duplicates are merged (`duplicates`). A duplicate with a missing cell, with a counter or date of its
+own, with rounded values or with added noise is not merged. Its twin then predicts it, so that leave-one-out
+scores of pure noise are near 1. Such rows are found in two ways, and both compare them with chance.
 
 *One value differs.* Let :math:`M_k` pairs of rows differ in exactly k columns. If columns take few values,
 and agree independently of each other, Newton's inequality bounds
@@ -15,13 +15,13 @@ Rows are near duplicates if this bound is less than a fifth of :math:`M_1`, and 
 :math:`M_1`.
 
 *Small differences.* Continuous columns, which have at least three different values for ten rows, are scaled;
-rows must agree in all others, in numbers up to a ten-thousandth of their range. Let :math:`r_5` be the median
-distance of rows to their fifth neighbour. A row has a twin if one to four others are nearer than
+rows must agree in all other columns, in numbers up to a ten-thousandth of their range. Let :math:`r_5` be the
+median distance of rows to their fifth neighbor. A row has a twin if one to four others are nearer than
 :math:`t r_5`, for t = 0.03, 0.01 or 0.001, and the next one is ten times as far away. If rows spread over m
-dimensions, chance brings a neighbour so near to a share :math:`5 t^m` of them; m follows from the distances
-to the fifth and to the tenth neighbour. Rows with a twin are near duplicates if they are ten times as many,
-more than a Poisson number reaches once in a thousand tables, and at least half of the rows with a neighbour
-within :math:`10 t r_5`.
+dimensions, a share :math:`5 t^m` of them has such a near neighbor by chance; m follows from the distances to
+the fifth and to the tenth neighbor. Rows with a twin are near duplicates if they are ten times as many as by
+chance, more than a Poisson number reaches in one of a thousand tables, and at least half of the rows with a
+neighbor within :math:`10 t r_5`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from corral.data.subsample import random_rows
 
 Kind = Literal["one value", "a missing value", "small differences"]
 
-# In fewer rows nothing can be far more frequent than by chance.
+# In fewer rows nothing can be much more frequent than by chance.
 _LEAST_ROWS = 12
 
 # Fewer pairs that differ in one value are not compared with chance.
@@ -53,13 +53,13 @@ _DISTINCT_SHARE = 0.3
 # their range.
 _STEP = 1e-4
 
-# Radii around twins in units of the distance to the fifth neighbour.
+# Radii around twins, as multiples of the distance to the fifth neighbor.
 _NEAR = (0.03, 0.01, 0.001)
 _APART = 10.0
 _MOST_TWINS = 4
 _TIMES_CHANCE = 10.0
-_LEVEL = 1e-3
-_NEIGHBOURS = (5, 10)
+_SIGNIFICANCE_LEVEL = 1e-3
+_NEIGHBORS = (5, 10)
 
 # Bounds of the work: rows and cells that are searched, rows of a sample that is compared with all of them,
 # and coordinates that are compared.
@@ -73,24 +73,24 @@ _N_AXES = 3
 class NearDuplicates(NamedTuple):
     """Rows that repeat others, but not exactly."""
 
-    n_rows: int  # number of such rows, twins included; of many rows an estimate
-    pairs: Integers  # (n_pairs, 2) positions of twins, in order; of many rows those of a subsample
+    n_rows: int  # number of such rows, twins included; an estimate if there are many rows
+    pairs: Integers  # (n_pairs, 2) positions of twins, in order; of a subsample if there are many rows
     kind: Kind  # what twins differ in
-    column: int | None  # number of the column that differs in every pair; None if that depends on the pair
+    column: int | None  # position of the column that differs in every pair; None if it depends on the pair
 
 
 def near_duplicates(
     X: Floats, n_categories: Integers | None = None, groups: Integers | None = None
 ) -> NearDuplicates | None:
-    """Find rows that repeat another row but for one value or small differences; None if chance explains them.
+    """Find rows that equal another row except for one value or small differences; None if by chance.
 
-    Of exact duplicates the first one alone is compared with others.
+    Only the first one of exact duplicates is compared with other rows.
 
     Parameters
     ----------
     X : (n_rows, n_features) values, NaN for missing ones.
-    levels : (n_features,) numbers of categories of each column, 0 for measurements; None if all are 0.
-    groups : (n_rows,) numbers of groups; near duplicates of one group are none. None if rows have no groups.
+    n_categories : (n_features,) numbers of categories, 0 for measurements; None if all are measurements.
+    groups : (n_rows,) numbers of groups, within which rows may be alike; None if there are no groups.
     """
     n, d = X.shape
     if n < _LEAST_ROWS or d < 2:
@@ -110,7 +110,7 @@ def near_duplicates(
     pairs = np.unique(rows[np.concatenate([differing, close])], axis=0)
     if not len(pairs):
         return None
-    # The twin of a row is in a subsample as rarely as any other row.
+    # Both twins are in a subsample with the square of the probability of one row.
     n_rows = min(round(np.unique(pairs).size * (n / n_searched) ** 2), n)
     if len(close) > len(differing):
         return NearDuplicates(n_rows, pairs, "small differences", None)
@@ -122,7 +122,7 @@ def near_duplicates(
 
 
 def _sample(n: int, size: int) -> Integers:
-    """Positions of a random subsample of n rows, in order; the same in every call."""
+    """Positions, in order, of a random subsample of n rows; the same in every call."""
     return random_rows(n, size, np.random.default_rng(0))
 
 
@@ -143,7 +143,7 @@ def _pairs_but_one_value(X: Floats) -> Integers:
 
 
 def _any_agree_in_half(X: Floats) -> bool:
-    """Whether two rows agree in one half of the columns, as all rows do that differ in one value."""
+    """Whether two rows agree in one half of the columns, as rows that differ in one value do."""
     columns = np.arange(X.shape[1])
     halves = (columns[::2], columns[1::2])
     return any(n_equal_pairs(row_keys(np.ascontiguousarray(X[:, half]), half)) > 0.0 for half in halves)
@@ -173,12 +173,12 @@ def _explained_by_chance(X: Floats, n_differing: float) -> bool:
 
 
 def _close_pairs(X: Floats, missing: Bools, n_categories: Integers | None) -> Integers:
-    """Pairs (n_pairs, 2) of rows that differ from each other by far less than from all other rows."""
+    """Pairs (n_pairs, 2) of rows that are much nearer to each other than to all other rows."""
     none = np.empty((0, 2), dtype=np.int64)
     values = np.where(missing, np.nan, X)
     in_order = np.sort(values, axis=0)
-    n_known = (~missing).sum(axis=0)
-    is_continuous = (in_order[1:] > in_order[:-1]).sum(axis=0) >= np.maximum(_DISTINCT_SHARE * n_known, 5)
+    n_present = (~missing).sum(axis=0)
+    is_continuous = (in_order[1:] > in_order[:-1]).sum(axis=0) >= np.maximum(_DISTINCT_SHARE * n_present, 5)
     if n_categories is not None:
         is_continuous &= n_categories == 0
     if np.count_nonzero(is_continuous) < 2:
@@ -187,27 +187,26 @@ def _close_pairs(X: Floats, missing: Bools, n_categories: Integers | None) -> In
     n, d = Z.shape
     sample = _sample(n, min(max(_MOST_COMPARED // (n * d), _LEAST_SAMPLE), _MOST_SAMPLE))
     tree = KDTree(Z, leafsize=100)  # in many dimensions smaller leaves save little
-    distances = tree.query(Z[sample], _NEIGHBOURS[1] + 1)[0]  # the first is the row itself
-    fifth, tenth = distances[:, _NEIGHBOURS[0]], distances[:, _NEIGHBOURS[1]]
+    distances = tree.query(Z[sample], _NEIGHBORS[1] + 1)[0]  # the first is the row itself
+    fifth, tenth = distances[:, _NEIGHBORS[0]], distances[:, _NEIGHBORS[1]]
     if not fifth.min() > 0.0:
         return none
-    unit = float(np.median(fifth))
+    r_5 = float(np.median(fifth))
     dimension = max(np.log(2.0) / max(float(np.log(tenth / fifth).mean()), 1e-3), 1.0)
     is_measured = ~is_continuous if n_categories is None else ~is_continuous & (n_categories == 0)
     exact = np.where(is_measured, _coarse(X), X)[:, ~is_continuous]
     exact = np.column_stack([exact, missing[:, is_continuous]])
     keys = row_keys(exact, np.arange(exact.shape[1]))
     for t in _NEAR:
-        pairs = _pairs_within(Z, t * unit)
+        pairs = _pairs_within(Z, t * r_5)
         pairs = pairs[keys[pairs[:, 0]] == keys[pairs[:, 1]]]
         if not len(pairs):
             return none
-        n_close, pairs = _isolated(tree, pairs, t * unit, sample.size)
-        n_wider = n * float((distances[:, 1] <= _APART * t * unit).mean())
-        chance = n * _NEIGHBOURS[0] * t**dimension
-        if n_close >= max(_TIMES_CHANCE * chance, n_wider / 2.0, 2.0) and (
-            pdtrc(n_close // 2 - 1, chance / 2.0) < _LEVEL
-        ):
+        n_close, pairs = _isolated(tree, pairs, t * r_5, sample.size)
+        n_wider = n * float((distances[:, 1] <= _APART * t * r_5).mean())
+        by_chance = n * _NEIGHBORS[0] * t**dimension
+        are_enough = n_close >= max(_TIMES_CHANCE * by_chance, n_wider / 2.0, 2.0)
+        if are_enough and pdtrc(n_close // 2 - 1, by_chance / 2.0) < _SIGNIFICANCE_LEVEL:
             return pairs
     return none
 
@@ -215,7 +214,7 @@ def _close_pairs(X: Floats, missing: Bools, n_categories: Integers | None) -> In
 def _coarse(X: Floats) -> Floats:
     """Columns in steps of a small part of their range, so that small differences make equal values."""
     low, high = X.min(axis=0), X.max(axis=0)
-    half = high / 2.0 - low / 2.0  # the whole range of the largest numbers is infinite
+    half = high / 2.0 - low / 2.0  # the range itself may overflow
     steps: Floats = np.round((X / 2.0 - low / 2.0) / np.where(half > 0.0, _STEP * half, 1.0))
     return steps
 
@@ -231,18 +230,19 @@ def _scaled(X: Floats) -> Floats:
 def _pairs_within(Z: Floats, radius: float) -> Integers:
     """Pairs (n_pairs, 2) of rows within a radius, the first before the second.
 
-    Rows are no nearer to each other than their projections are, so that a tree of these finds all candidates.
+    Projections are at most as far apart as the rows themselves, so that a tree of projections finds all
+    pairs.
     """
     axes = np.linalg.qr(np.random.default_rng(0).normal(size=(Z.shape[1], min(_N_AXES, Z.shape[1]))))[0]
-    candidates: Integers = KDTree(Z @ axes).query_pairs(radius, output_type="ndarray").astype(np.int64)
-    close: Bools = np.linalg.norm(Z[candidates[:, 0]] - Z[candidates[:, 1]], axis=1) <= radius
-    return candidates[close]
+    pairs: Integers = KDTree(Z @ axes).query_pairs(radius, output_type="ndarray").astype(np.int64)
+    close: Bools = np.linalg.norm(Z[pairs[:, 0]] - Z[pairs[:, 1]], axis=1) <= radius
+    return pairs[close]
 
 
 def _isolated(tree: KDTree, pairs: Integers, radius: float, n_checked: int) -> tuple[float, Integers]:
-    """Count rows of pairs whose next row is ten times as far away; drop pairs of other rows.
+    """Count the rows of pairs whose next row is ten times as far away, and drop pairs of other rows.
 
-    Of more than `n_checked` rows a subsample is checked.
+    Only a subsample of at most `n_checked` rows is checked.
     """
     rows = np.unique(pairs)
     checked = rows[_sample(rows.size, n_checked)]

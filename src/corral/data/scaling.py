@@ -1,8 +1,8 @@
-"""Units: how raw columns become comparable before any bandwidth is chosen.
+"""Scales: transformations that make raw columns comparable before any bandwidth is chosen.
 
-A scale is learnt once on the pooled training rows, so that all classes are measured alike. Bandwidths
-and class densities are in its units. A missing value stays missing, and says nothing of its column; numbers
-of levels stay as they are.
+A scale is learnt once from the pooled training rows, so that it is the same for all classes. Bandwidths and
+class densities refer to scaled rows. Missing values stay missing and are ignored; numbers of categories stay
+as they are.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from corral.data.weights import weights_or_ones
 
 ScaleKind = Literal["range", "standard", "rank", "score"] | None
 
-# Averages of so many values are nobody's.
+# A mean of so many values reveals no value.
 _FEW = 5
 
-# Normal scores of ranks lie far below.
+# Normal scores of ranks are far smaller.
 _LARGEST_SCORE = 1e3
 
 
@@ -32,8 +32,8 @@ class Scale:
     # center, half_width: (n_features,) halves, because the width of a column can overflow
     center: Floats
     half_width: Floats
-    # for ranks and normal scores, per column the distinct pooled values and what each of them becomes, or
-    # None for a column that stays as it is; None otherwise
+    # for ranks and normal scores: the distinct pooled values of each column and their scaled values, or None
+    # for a column that stays as it is; None for other kinds of scales
     knots: tuple[tuple[Floats, Floats] | None, ...] | None = None
 
     def validate(self) -> None:
@@ -44,7 +44,7 @@ class Scale:
         if self.knots is None:
             return
         if len(self.knots) != d:
-            raise ValueError(f"knots are not those of {d} columns")
+            raise ValueError(f"knots are not given for {d} columns")
         for values, scores in (knots for knots in self.knots if knots is not None):
             check_array("knots", values, (None,))
             check_array("knots", scores, (values.size,), -_LARGEST_SCORE, _LARGEST_SCORE)
@@ -61,7 +61,7 @@ class Scale:
             raise ValueError("knots are given of categories")
 
     def transform(self, X: Floats) -> Floats:
-        """Bring raw rows into scaled units; between pooled values ranks and scores are interpolated."""
+        """Scale raw rows; ranks and scores are interpolated between pooled values."""
         if self.knots is not None:
             columns = [
                 x if knots is None else _interpolate(x, *knots)
@@ -70,22 +70,22 @@ class Scale:
             return np.stack(columns, axis=1)
         scaled = 0.5 * X
         scaled -= 0.5 * self.center
-        with np.errstate(over="ignore"):  # what overflows is as far away as can be told apart
+        with np.errstate(over="ignore"):  # values that overflow become the largest coordinate
             scaled /= self.half_width
         return np.clip(scaled, -LARGEST_COORDINATE, LARGEST_COORDINATE, out=scaled)
 
     def restore(self, scaled: Floats) -> Floats:
-        """Bring rows back into raw units; ranks do not determine them."""
+        """The raw rows of scaled rows, which must not be ranks or scores."""
         with np.errstate(over="ignore"):
             halves = scaled * self.half_width + 0.5 * self.center
         largest = np.finfo(np.float64).max
         return 2.0 * np.clip(halves, -0.5 * largest, 0.5 * largest)
 
     def with_fewer_knots(self, max_knots: int) -> Scale:
-        """Interpolate ranks and scores between about so many values of each column that has more.
+        """Interpolate ranks and scores between at most about `max_knots` values of each column.
 
-        These are chosen evenly by rank and by normal score, and lie halfway between values of rows: what is
-        known of a column then is how its rows are distributed, and of no row what it is.
+        They are chosen evenly by rank and by normal score, halfway between values of rows: a model file then
+        holds the distribution of a column, and no value of a row.
         """
         if self.knots is None:
             return self
@@ -93,7 +93,7 @@ class Scale:
 
     @property
     def log_widths(self) -> Floats:
-        """(n_features,) logarithms of the raw widths of scaled units."""
+        """(n_features,) logarithms of the raw widths that are scaled to 1."""
         log_widths: Floats = np.log(self.half_width) + np.log(2.0)
         return log_widths
 
@@ -101,10 +101,10 @@ class Scale:
 def learn_scale(
     X: Floats, weights: Floats | None, kind: ScaleKind, n_categories: Integers | None = None
 ) -> Scale:
-    """Learn a scale from the values of pooled rows, each counting as often as its weight says.
+    """Learn a scale from pooled rows and their weights.
 
-    A column without spread, or with less than the smallest normal double, keeps its own units, and so does
-    one of levels, or without any value.
+    A column stays as it is if it has no spread, or less than the smallest normal double, if it holds
+    categories, or if all its values are missing.
     """
     d = X.shape[1]
     identity = Scale(np.zeros(d), np.full(d, 0.5))
@@ -122,64 +122,62 @@ def learn_scale(
         return replace(identity, knots=tuple(knots))
     if not scaled.all():
         X = np.where(scaled, X, np.nan)
-    group_ids = standard_of_values(X, weights) if kind == "standard" else _range_units(*_finite_ranges(X))
-    return Scale(np.where(scaled, group_ids.center, 0.0), np.where(scaled, group_ids.half_width, 0.5))
+    scale = standard_of_values(X, weights) if kind == "standard" else _range_scale(*_finite_ranges(X))
+    return Scale(np.where(scaled, scale.center, 0.0), np.where(scaled, scale.half_width, 0.5))
 
 
 def standard_of_values(X: Floats, weights: Floats | None) -> Scale:
-    """Standard units of columns, from the values that are there."""
+    """The scale by means and standard deviations of the values that are not missing."""
     low, high = _finite_ranges(X)
     largest = np.maximum(np.abs(low), np.abs(high))
     largest = np.where(largest == 0.0, 1.0, largest)  # squares overflow long before values do
     shares, m = X / largest, weights_or_ones(weights, len(X))[:, np.newaxis]
     missing = np.isnan(shares)
-    if missing.any():
-        shares, m = np.where(missing, 0.0, shares), np.where(missing, 0.0, m)
+    shares, m = np.where(missing, 0.0, shares), np.where(missing, 0.0, m)
     total = np.maximum(m.sum(axis=0), np.finfo(np.float64).tiny)
     mean = (m * shares).sum(axis=0) / total
     variance = (m * (shares - mean) ** 2).sum(axis=0) / total
     half_width = np.minimum(0.5 * np.sqrt(variance) * largest, 0.5 * high - 0.5 * low)
-    return _centred(low, mean * largest, half_width)
+    return _centered(low, mean * largest, half_width)
 
 
 def ranges_of_values(X: Floats) -> tuple[Floats, Floats]:
-    """Smallest and largest values of columns; infinite where there is none."""
+    """Smallest and largest values of columns; infinite if all values are missing."""
     return np.fmin.reduce(X, axis=0, initial=np.inf), np.fmax.reduce(X, axis=0, initial=-np.inf)
 
 
 def _finite_ranges(X: Floats) -> tuple[Floats, Floats]:
-    """The same, but 0 where there is no value."""
+    """Smallest and largest values of columns; 0 if all values are missing."""
     low, high = ranges_of_values(X)
     return np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 0.0)
 
 
-def _range_units(low: Floats, high: Floats) -> Scale:
-    """Units of columns with these smallest and largest values."""
-    return _centred(low, low, 0.5 * high - 0.5 * low)
+def _range_scale(low: Floats, high: Floats) -> Scale:
+    """The scale by the smallest and largest values of columns."""
+    return _centered(low, low, 0.5 * high - 0.5 * low)
 
 
 def blurred_range(X: Floats) -> Scale:
-    """Units of columns by the means of a few of their smallest and largest values."""
+    """The scale by the means of a few of the smallest and of the largest values of columns."""
     few = min(_FEW, len(X))
     ordered = np.partition(X, [few - 1, len(X) - few], axis=0)
-    return _range_units(ordered[:few].mean(axis=0), ordered[len(X) - few :].mean(axis=0))
+    return _range_scale(ordered[:few].mean(axis=0), ordered[len(X) - few :].mean(axis=0))
 
 
-def _centred(low: Floats, center: Floats, half_width: Floats) -> Scale:
-    """A scale in which a column without spread keeps its own units."""
+def _centered(low: Floats, center: Floats, half_width: Floats) -> Scale:
+    """A scale in which a column without spread stays as wide as it is."""
     constant = half_width < np.finfo(np.float64).tiny
     return Scale(np.where(constant, low, center), np.where(constant, 0.5, half_width))
 
 
 def spreads(x: Floats) -> Floats:
-    """Ranges of columns (n_features,), of the values that are there."""
-    low, high = ranges_of_values(x)
-    spread: Floats = np.where(high > low, high - low, 0.0)
-    return spread
+    """Ranges of columns (n_features,), 0 if all values are missing."""
+    low, high = _finite_ranges(x)
+    return high - low
 
 
 class SortedColumns:
-    """Columns in order, from which ranks and scores among some of the rows are read in a few passes.
+    """Sorted columns, from which ranks and scores among a part of the rows are computed in a few passes.
 
     Parameters
     ----------
@@ -201,13 +199,13 @@ class SortedColumns:
         self._first = np.maximum.accumulate(np.where(is_new, positions, 0), axis=0)
         self._last = np.minimum.accumulate(np.where(is_last, positions, n)[::-1], axis=0)[::-1]
 
-    def among(self, chosen: Bools) -> tuple[Floats, Floats]:
-        """Ranks and normal scores of all rows (n_rows, n_features), as learnt from chosen rows (n_rows,).
+    def among(self, is_learnt: Bools) -> tuple[Floats, Floats]:
+        """Ranks and normal scores (n_rows, n_features) of all rows, learnt from the rows of a mask (n_rows,).
 
-        Equal to `learn_scale` of these rows and `Scale.transform` of all of them.
+        They equal `learn_scale` of these rows and `Scale.transform` of all rows.
         """
         n, d = self._x.shape
-        is_knot = chosen[self._order] & ~self._missing
+        is_knot = is_learnt[self._order] & ~self._missing
         weights = np.where(is_knot, self._weights, 0.0)
         below = np.zeros((n + 1, d))
         np.cumsum(weights, axis=0, out=below[1:])
@@ -221,7 +219,7 @@ class SortedColumns:
         return by_rank, by_score
 
     def _interpolated(self, values: Floats, is_knot: Bools) -> Floats:
-        """Values of all rows in their own order, interpolated between those of knots in sorted order.
+        """Values of all rows in their own order, interpolated between values of knots in sorted order.
 
         `values` (n_kinds, n_rows, n_features) of several kinds share the search for the knots.
         """
@@ -249,8 +247,8 @@ class SortedColumns:
 def _learn_knots(x: Floats, weights: Floats | None, kind: ScaleKind) -> tuple[Floats, Floats]:
     """Distinct values, and their mid-ranks (shares of rows below them, ties counted half) or normal scores.
 
-    Scores have mean 0. Ties lower their variance; they are not standardised, which would put rare values far
-    away.
+    Scores have mean 0. Ties lower their variance, and they are not standardized: this would move rare values
+    far away.
     """
     values, which = np.unique(x, return_inverse=True)
     counts = np.bincount(which, weights=weights, minlength=values.size).astype(np.float64)
@@ -263,7 +261,7 @@ def _learn_knots(x: Floats, weights: Floats | None, kind: ScaleKind) -> tuple[Fl
 
 
 def _fewer(knots: tuple[Floats, Floats] | None, max_knots: int) -> tuple[Floats, Floats] | None:
-    """About so many of the knots of a column, halfway to the next one; all of few."""
+    """About `max_knots` values halfway between knots of a column; all knots if there are no more."""
     if knots is None or knots[0].size <= max_knots:
         return knots
     values, ranks = knots
@@ -282,7 +280,7 @@ def _normal_quantiles(ranks: Floats) -> Floats:
 
 
 def _interpolate(x: Floats, values: Floats, ranks: Floats) -> Floats:
-    """Linear interpolation for values however far apart, where np.interp gives NaN."""
+    """Linear interpolation, also between values so far apart that np.interp returns NaN."""
     if values.size == 1:
         return np.where(np.isnan(x), np.nan, ranks[0])
     left = np.clip(np.searchsorted(values, x, side="right") - 1, 0, values.size - 2)

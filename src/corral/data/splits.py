@@ -1,8 +1,8 @@
 """Divisions of rows into folds and parts, and groups that are held out.
 
 All rows of a group, and duplicates with different labels, are always on the same side of a division. No
-division depends on the order of rows: random numbers follow an `order` of the rows by what they hold, as
-`LabelledRows.content_order` gives it.
+division depends on the order of rows in the table: random numbers follow `order` (n_rows,), the ranks of the
+rows by their values that `LabelledRows.content_order` returns.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from corral.array_types import Bools, Integers
 from corral.data.dataset import LabelledRows
 from corral.data.duplicates import filled
 
-# Rows of a class that agree by chance share a fold if the class has so many different rows for each fold.
+# Equal rows of a class share a fold if the class has so many different rows for each fold.
 _VALUES_PER_FOLD = 20
 
 
 def shuffle(order: Integers, random: np.random.RandomState) -> Integers:
-    """Random positions (n_rows,) of rows that are numbered by what they hold."""
+    """Random ranks (n_rows,) of rows with the given ranks by their values."""
     positions: Integers = random.permutation(order.size)[np.argsort(np.argsort(order))]
     return positions
 
@@ -34,29 +34,29 @@ def stratified_folds(
 def _folds_of_rows(data: LabelledRows, shuffled: Integers, n_folds: int) -> Integers:
     folds = np.empty(len(data.X), dtype=np.int64)
     X = filled(data.X)
-    for of_class in data.members():
-        # Rows that agree by chance share a fold where there are enough different ones: a fold should not hide
-        # a large part of a class.
-        positions = shuffled[of_class]
-        distinct, value = np.unique(X[of_class], axis=0, return_inverse=True)
+    for rows in data.members():
+        # If few rows of a class differ, equal rows are divided: a fold should not hold a large part of a
+        # class.
+        positions = shuffled[rows]
+        distinct, value = np.unique(X[rows], axis=0, return_inverse=True)
         if len(distinct) >= _VALUES_PER_FOLD * n_folds:
             least, value = _least_by_group(positions, value.reshape(-1))
             positions = least[value]
-        folds[of_class] = np.unique(positions, return_inverse=True)[1] % n_folds
-    # Duplicates in several classes have the fold of one of them.
-    least, unit = _least_by_group(shuffled, data.group_ids)
-    return folds[np.argsort(shuffled)[least[unit]]]
+        folds[rows] = np.unique(positions, return_inverse=True)[1] % n_folds
+    # Duplicates with different labels are in the fold of one of them.
+    least, group = _least_by_group(shuffled, data.group_ids)
+    return folds[np.argsort(shuffled)[least[group]]]
 
 
 def _folds_of_groups(data: LabelledRows, shuffled: Integers, n_folds: int) -> Integers:
-    """Divide the groups of one class after the other: few groups must not share a fold by chance."""
+    """Divide the groups of one class after the other, so that few groups do not share a fold by chance."""
     least, group = _least_by_group(shuffled, data.group_ids)
     folds = np.full(least.size, -1)
     n_placed = 0
-    classes = [of_class for of_class in data.members() if of_class.size]
-    for of_class in sorted(classes, key=lambda of_class: int(shuffled[of_class].min())):
-        groups = np.unique(group[of_class])
-        groups = groups[folds[groups] < 0]  # a group with several classes has its place already
+    classes = [rows for rows in data.members() if rows.size]
+    for rows in sorted(classes, key=lambda rows: int(shuffled[rows].min())):
+        groups = np.unique(group[rows])
+        groups = groups[folds[groups] < 0]  # a group with several classes may have a fold already
         folds[groups[np.argsort(least[groups])]] = (n_placed + np.arange(groups.size)) % n_folds
         n_placed += groups.size
     return folds[group]
@@ -104,10 +104,11 @@ def _least_by_group(positions: Integers, groups: Integers) -> tuple[Integers, In
 
 
 def held_out_groups(groups: Integers, codes: Integers, share: float, random: np.random.RandomState) -> Bools:
-    """Which rows (n_rows,) are held out: whole groups with about a share of the rows of each class.
+    """Which rows (n_rows,) are held out: whole groups with about the given share of the rows of each class.
 
-    Groups are taken in random order. One is held out if this brings the numbers of held-out rows nearer to
-    the share, and leaves rows of each class to learn from. If none is, it is the smallest that may be.
+    Groups are tried in random order. A group is held out if this brings the numbers of held-out rows nearer
+    to the share and leaves rows of each class to learn from. If no group is, the smallest possible one is
+    held out.
     """
     _, group = np.unique(groups, return_inverse=True)
     counts = np.zeros((group.max() + 1, codes.max() + 1))

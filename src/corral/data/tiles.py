@@ -19,11 +19,10 @@ class ClassRows:
     """The rows of one class as the kernels read them."""
 
     tiles: Floats  # (n_tiles, n_features, tile) scaled rows, NaN for missing values, numbers of categories
-    n_rows: int  # number of rows; the tiles hold copies of the first one behind the last
-    weights: Floats | None  # (n_rows,) how much each row matters, 1 at most, or None if all matter alike
+    n_rows: int  # number of rows; behind the last row the tiles are filled with the first one
+    weights: Floats | None  # (n_rows,) weights, 1 at most, or None if all are equal
     n_categories: Integers  # (n_features,) number of categories of each variable, 0 for measurements
-    # (n_rows,) numbers; rows that share one are left out together. None if each is left out alone.
-    groups: Integers | None
+    groups: Integers | None  # (n_rows,) numbers of groups that are left out together, None if there are none
 
     @classmethod
     def arrange(
@@ -53,17 +52,17 @@ class ClassRows:
 
     @property
     def size(self) -> int:
-        """Numbers that an estimate reads."""
+        """How many numbers the tiles hold."""
         return max(int(self.tiles.size), 1)
 
     @cached_property
     def has_missing(self) -> Bools:
-        """Which variables (n_features,) some row has no value of."""
+        """Which variables (n_features,) have missing values."""
         return np.array([np.isnan(self.tiles[:, j]).any() for j in range(self.n_features)], dtype=np.bool_)
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether all values are there and measured, and each row is left out alone."""
+        """Whether there are no groups, no categories and no missing values."""
         return self.groups is None and not self.n_categories.any() and not self.has_missing.any()
 
     @cached_property
@@ -72,16 +71,16 @@ class ClassRows:
         return float(self.n_rows) if self.weights is None else effective_number(self.weights)
 
     def left(self, own: Integers) -> tuple[Floats, Floats]:
-        """What is left of the class when each query leaves a row and its group out, or nothing (-1).
+        """Sums of weights and effective numbers (n,) of the rows that remain without a row and its group.
 
-        Returns sums of weights and effective numbers of rows, both (n_queries,).
+        `own` (n,) are positions of left-out rows, -1 if none is left out.
         """
         group, total, n = self._left_by_group
         return total[group[own]], n[group[own]]
 
     @cached_property
     def _left_by_group(self) -> tuple[Integers, Floats, Floats]:
-        """The group of each row, and what each group leaves of the class; the last one leaves all of it."""
+        """Group of each row; sums of weights and effective numbers without a group, last of all rows."""
         rows = np.arange(self.n_rows)
         weights = self.weight(rows)
         names, group = np.unique(self.group(rows), return_inverse=True)
@@ -89,7 +88,7 @@ class ClassRows:
         for left, powers in zip(sums, (weights, weights * weights), strict=True):
             inside = np.bincount(group, powers, names.size + 1)
             left[:] = powers.sum() - inside
-            heaviest = inside.argmax()  # a difference could lose all digits
+            heaviest = inside.argmax()  # the difference could lose all digits
             left[heaviest] = powers[group != heaviest].sum()
         total, squares = sums
         n = np.where(total > 0.0, total * total / np.maximum(squares, TINY), 0.0)
@@ -97,34 +96,34 @@ class ClassRows:
         return np.append(group, names.size), total, n
 
     def select(self, variables: Integers) -> ClassRows:
-        """Keep some of the variables."""
+        """The class with the given variables alone."""
         tiles = np.ascontiguousarray(self.tiles[:, variables])
         return replace(self, tiles=tiles, n_categories=self.n_categories[variables])
 
     def take(self, positions: Integers) -> Floats:
-        """Return some of the scaled rows, (n_positions, n_features)."""
+        """Scaled rows (n_positions, n_features) at some positions."""
         size = self.tiles.shape[2]
         return self.tiles[positions // size, :, positions % size]
 
     def all(self) -> Floats:
-        """Return all scaled rows, (n_rows, n_features)."""
+        """All scaled rows (n_rows, n_features)."""
         return self.take(np.arange(self.n_rows))
 
     def weight(self, positions: Integers) -> Floats:
-        """Return the weights of some of the rows; 0 for row -1, which is none."""
+        """Weights of the rows at some positions; 0 for the position -1."""
         if self.weights is None or not self.n_rows:
             return np.where(positions >= 0, 1.0, 0.0)
         return np.where(positions >= 0, self.weights[positions], 0.0)
 
     def group(self, positions: Integers) -> Integers:
-        """Return the groups of some of the rows, their numbers if each is left out alone; -1 for row -1."""
+        """Groups of the rows at some positions, or the positions if there are no groups; -1 for -1."""
         if self.groups is None or not self.n_rows:
             return positions
         return np.where(positions >= 0, self.groups[positions], -1)
 
     @cached_property
     def _tiled_positions(self) -> Integers:
-        """Numbers of the rows (n_tiles, tile), -1 behind the last row."""
+        """Positions of the rows (n_tiles, tile), -1 behind the last row."""
         n_tiles, _, size = self.tiles.shape
         rows = np.arange(n_tiles * size).reshape(n_tiles, size)
         return np.where(rows < self.n_rows, rows, -1)
@@ -147,18 +146,18 @@ class ClassRows:
 
 
 def tile_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None = None) -> Floats:
-    """Logarithms of kernel density estimates with given bandwidths, at queries without missing values.
+    """Logarithms of kernel density estimates with given bandwidths, at points without missing values.
 
     Parameters
     ----------
     rows : the class.
-    x : (n_queries, n_features) scaled queries.
-    h : (n_features,) bandwidths, infinite where a variable takes no part.
-    own : (n_queries,) for each query the row that it is, which is left out, or -1.
+    x : (n_points, n_features) scaled points.
+    h : (n_features,) bandwidths, infinite for a variable that is not used.
+    own : (n_points,) positions of rows that are left out, -1 if none is.
 
     Returns
     -------
-    log_density : (n_queries,), -inf where no row is left.
+    log_density : (n_points,), -inf if no row remains.
     """
     if rows.n_rows == 0:
         return np.full(len(x), -np.inf)

@@ -1,12 +1,12 @@
 r"""Weights of rows: effective numbers, design effects, and sums over groups.
 
 The effective number of weighted rows is Kish's, :math:`(\sum_i w_i)^2 / \sum_i w_i^2`. The design effect of
-groups is by how much the variance of a weighted mean is larger than if all rows were independent. With an
-intraclass correlation :math:`\rho` it is :math:`1 + \rho (D - 1)`. The largest one,
+groups is the factor by which the variance of a weighted mean is larger than for independent rows. With an
+intraclass correlation :math:`\rho` it is :math:`1 + \rho (D - 1)`. The largest design effect,
 
 .. math:: D = \sum_g \Big(\sum_{i \in g} w_i\Big)^2 \Big/ \sum_i w_i^2,
 
-is reached where all rows of a group agree: then groups are worth Kish's number of their weights.
+is reached if all rows of a group agree. Rows are then worth as many as Kish's number of the groups' weights.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from corral.array_types import Floats, Integers
 def effective_number(weights: Floats) -> float:
     """Return Kish's effective number of weighted rows, (sum w)^2 / sum w^2.
 
-    It is the number of rows where all weights are alike, does not change when all are multiplied, and does
-    not jump when the weight of a row goes to zero.
+    It is the number of rows if all weights are equal, does not change if all are multiplied by a factor, and
+    is continuous if the weight of a row goes to zero.
     """
     shares = weights / weights.max(initial=np.finfo(np.float64).tiny)
     return float(shares.sum() ** 2 / max((shares * shares).sum(), 1.0))
 
 
 def effective_sizes(codes: Integers, weights: Floats | None, n_classes: int) -> Floats:
-    """Effective numbers (n_classes,) of rows of each class; weights of None are all alike."""
+    """Effective numbers (n_classes,) of rows of each class; weights of None are all equal."""
     if weights is None:
         return np.bincount(codes, minlength=n_classes).astype(np.float64)
     return np.array([effective_number(weights[codes == y]) for y in range(n_classes)])
 
 
 def effective_weights(weights: Floats, groups: Integers, n_groups: int) -> Floats:
-    """Rescale weights so that those of each group sum to its effective number."""
+    """Rescale weights so that the weights of each group sum to its effective number."""
     total = np.bincount(groups.ravel(), weights.ravel(), n_groups)
     squares = np.bincount(groups.ravel(), weights.ravel() ** 2, n_groups)
     factors = np.divide(total, squares, out=np.zeros(n_groups), where=squares > 0)
@@ -49,7 +49,7 @@ def largest_design_effect(weights: Floats, groups: Integers) -> float:
 def design_effect(residuals: Floats, weights: Floats, groups: Integers) -> float:
     """Estimate the design effect from the residuals (n_rows,) of a weighted mean.
 
-    Where no row has a residual, rows of a group are taken to agree.
+    If all residuals are zero, rows of a group are taken to agree.
     """
     largest = largest_design_effect(weights, groups)
     alone = float(((weights * residuals) ** 2).sum())
@@ -60,12 +60,12 @@ def design_effect(residuals: Floats, weights: Floats, groups: Integers) -> float
 
 
 def weights_or_ones(weights: Floats | None, n: int) -> Floats:
-    """Weights of n rows, 1 if all matter alike (None)."""
+    """Weights of n rows, 1 if all are equal (None)."""
     return np.ones(n) if weights is None else weights
 
 
 def sums_by_group(values: Floats, group_ids: Integers) -> Floats:
-    """Sums (..., n_units) over the points (..., n_points) of each unit."""
+    """Sums (..., n_groups) of values (..., n_rows) over the rows of each group."""
     order = np.argsort(group_ids, kind="stable")
     first = np.flatnonzero(np.diff(group_ids[order], prepend=group_ids[order[0]] - 1))
     sums: Floats = np.add.reduceat(values[..., order], first, axis=-1)
@@ -73,9 +73,9 @@ def sums_by_group(values: Floats, group_ids: Integers) -> Floats:
 
 
 def shares_of_largest(weights: Floats | None) -> Floats | None:
-    """Divide weights by the largest one, since only shares matter; None if all are alike.
+    """Weights divided by the largest one, since only ratios matter; None if all are equal.
 
-    A share of 1e-100 is the least: it changes nothing, and its square is still a number.
+    The least is 1e-100: it changes no sum, and its square is still positive.
     """
     if weights is None or not weights.size or (weights == weights[0]).all():
         return None
@@ -84,7 +84,7 @@ def shares_of_largest(weights: Floats | None) -> Floats | None:
 
 
 def lower_median(x: Floats, weights: Floats) -> float:
-    """The weighted median, the lower one of two; 0 of nothing."""
+    """The weighted median, the lower one of two; 0 if there are no values."""
     if not x.size:
         return 0.0
     order = np.argsort(x, kind="stable")
