@@ -1021,68 +1021,54 @@ def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, far):
 
 @pytest.fixture(scope="module")
 def two_classes(tmp_path_factory):
-    """A page on two classes, and what was said of rows that were held out."""
+    """The address of a page on two classes, and its held-out predictions."""
     X, y = load_breast_cancer(return_X_y=True)
     X, y = X[:200, :5], np.where(y[:200] == 1, "benign", "malignant")
     held_out = HeldOut.of_folds(quick(), X, y, cv=3)
     path = tmp_path_factory.mktemp("two") / "two.html"
-    write_report(quick().fit(X, y), X, y, path, held_out=held_out)
-    return path.as_uri(), held_out
+    return write_report(quick().fit(X, y), X, y, path, held_out=held_out).as_uri(), held_out
 
 
-def lines_behind(browser, part):
-    """Lines of the table behind a picture, which is made a moment after it is asked for."""
-    browser.find_element(By.CSS_SELECTOR, f"{part} summary").click()
-    return WebDriverWait(browser, PATIENCE).until(
-        lambda driver: driver.find_elements(By.CSS_SELECTOR, f"{part} tbody tr")
-    )
-
-
-def test_the_slider_says_what_comes_of_a_threshold(browser, two_classes):
+def test_the_slider_shows_the_consequences_of_a_threshold(browser, two_classes):
     address, held_out = two_classes
     opened(browser, address)
-    slider = browser.find_element(By.CSS_SELECTOR, "#threshold input[type=range]")
+    slider = one(browser, "#threshold input[type=range]")
     assert slider.get_attribute("aria-valuetext") == "0.5"
     label = held_out.rarer_class
-    n_rows = int((held_out.truth == label).sum())
-    dots = [dot.get_attribute("cx") for dot in browser.find_elements(By.CSS_SELECTOR, "#ranking circle.dot")]
+    dots = [dot.get_attribute("cx") for dot in every(browser, "#ranking circle.dot")]
     slider.send_keys(Keys.HOME)
     first = held_out.thresholds(label)[0]
-    words = browser.find_element(By.CSS_SELECTOR, "#threshold output").text
-    sentence = f"With the threshold 0.01, {first.n_called} of 200 rows are called {label}"
-    assert words.startswith(sentence)
+    words = one(browser, "#threshold output").text
+    assert words.startswith(f"With the threshold 0.01, {first.n_called} of 200 rows are called {label}")
+    n_rows = (held_out.truth == label).sum()
     assert f"{first.n_right} of the {n_rows} rows of {label} are found" in words
-    moved = [dot.get_attribute("cx") for dot in browser.find_elements(By.CSS_SELECTOR, "#ranking circle.dot")]
+    moved = [dot.get_attribute("cx") for dot in every(browser, "#ranking circle.dot")]
     assert len(dots) == len(moved) == 2
     assert dots[0] != moved[0]
-    lines = lines_behind(browser, "#threshold")
+    unfold(browser, "#threshold")
     expected = [(point.n_called, point.n_right, point.n_false) for point in held_out.thresholds(label)]
-    shown = [tuple(int(each.text) for each in line.find_elements(By.TAG_NAME, "td")[:3]) for line in lines]
-    assert shown == expected
+    assert [tuple(map(int, line[1:4])) for line in cells(browser, "#threshold")] == expected
 
 
 def test_curves_follow_the_chosen_class(plain, model):
     fitted, X, y = model
     held_out = HeldOut(fitted.classes_, y, fitted.predict_proba(X))
-    select = Select(plain.find_element(By.CSS_SELECTOR, "#ranking select"))
+    select = Select(one(plain, "#ranking select"))
     assert [option.text for option in select.options] == [str(label) for label in fitted.classes_]
     for label in fitted.classes_.tolist()[:2]:
         select.select_by_visible_text(str(label))
-        captions = [each.text for each in plain.find_elements(By.CSS_SELECTOR, "#ranking figcaption")]
         scores = held_out.scores().by_class[str(label)]
-        assert captions[0].startswith(f"AUC of {label}: {scores.auc:.3f}")
-        assert captions[1].startswith(f"Average precision of {label}: {scores.average_precision:.3f}")
-        names = [
-            each.get_attribute("aria-label") for each in plain.find_elements(By.CSS_SELECTOR, "#ranking svg")
-        ]
-        assert names[0].startswith(f"ROC curve of {label}")
-        assert names[1].startswith(f"Precision-recall curve of {label}")
-        paths = plain.find_elements(By.CSS_SELECTOR, "#ranking figure:first-child path.own")
-        assert len(paths) == 1
-        assert len(plain.find_elements(By.CSS_SELECTOR, "#ranking figure:first-child path.other")) == 3
-        lines = lines_behind(plain, "#ranking")
-        assert len(lines) == len(held_out.ranking_curve(label))
-    assert not plain.find_elements(By.CSS_SELECTOR, "#threshold input")
+        roc, precision = texts(plain, "#ranking figcaption")
+        assert roc.startswith(f"AUC of {label}: {scores.auc:.3f}")
+        assert precision.startswith(f"Average precision of {label}: {scores.average_precision:.3f}")
+        roc, precision = (node.get_attribute("aria-label") for node in every(plain, "#ranking svg"))
+        assert roc.startswith(f"ROC curve of {label}")
+        assert precision.startswith(f"Precision-recall curve of {label}")
+        assert len(every(plain, "#ranking figure:first-child path.own")) == 1
+        assert len(every(plain, "#ranking figure:first-child path.other")) == 3
+        unfold(plain, "#ranking")
+        assert len(cells(plain, "#ranking")) == len(held_out.ranking_curve(label))
+    assert not every(plain, "#threshold input")
 
 
 @pytest.mark.parametrize("width", WIDTHS)

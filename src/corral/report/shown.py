@@ -110,7 +110,7 @@ def affordable_rows(estimator: Any, max_rows: int) -> int:
     if isinstance(estimator, LSPClassifier):  # which explains nothing
         return max_rows
     affordable = _MOST_FACTORS // max(factors_per_row(estimator.model_), 1)
-    n_values = min(estimator.n_features_in_, MOST_VARIABLES)
+    n_values: int = min(estimator.n_features_in_, MOST_VARIABLES)
     return min(max_rows, max(affordable, _FEWEST_ROWS), _MOST_VALUES // n_values)
 
 
