@@ -1,11 +1,10 @@
-"""The data of the paper's experiments, and the Palmer penguins: seeded generators and loaders.
+"""Generators and loaders of the data in the paper's experiments, and the Palmer penguins.
 
-The generators need no files, and the penguins come with the package palmerpenguins. The other loaders
-(``pip install "corral[data]"``) read UCI's tables from, in this order, the folder given as ``data_home``, the
-folder named by the environment variable ``CORRAL_DATA``, or a download from UCI that is kept in the user's
-cache. A folder holds the tables as comma-separated files with one header line, each plain or with ``.gz``
-added to its name: ``anuran_mfcc.csv``, ``optdigits_train.csv``, ``optdigits_test.csv`` and
-``waveform_noise.csv``.
+Generators need no files, and the penguins come with the package palmerpenguins. The other loaders (``pip
+install "corral[data]"``) read UCI's tables from the first of these places: the folder ``data_home``, the
+folder named by the environment variable ``CORRAL_DATA``, a download from UCI in the user's cache. A folder
+holds the tables as comma-separated files with one header line, each plain or with ``.gz`` added to its name:
+``anuran_mfcc.csv``, ``optdigits_train.csv``, ``optdigits_test.csv`` and ``waveform_noise.csv``.
 """
 
 from __future__ import annotations
@@ -181,8 +180,9 @@ def make_waveform(
 
     A sample of class :math:`k` is :math:`u h_a + (1 - u) h_b + \varepsilon` in its first 21 variables:
     :math:`h_a` and :math:`h_b` are the two triangular base waves of the class, :math:`u` is uniform on
-    (0, 1) and drawn once per sample, and :math:`\varepsilon` is standard normal. The noise variables
-    that follow are standard normal too. Waves and class numbers agree with :func:`load_waveform`.
+    (0, 1) and the same for all variables of a sample, and :math:`\varepsilon` is standard normal. The
+    noise variables that follow are standard normal too. Waves and class numbers agree with
+    :func:`load_waveform`.
 
     Parameters
     ----------
@@ -381,7 +381,7 @@ def load_waveform(
 
 
 def load_penguins(*, return_X_y: bool = False) -> Bunch | tuple[Any, NDArray[np.str_]]:
-    """Load the Palmer penguins: 344 penguins of three species, with gaps and columns of text.
+    """Load the Palmer penguins: 344 penguins of three species, with missing values and text columns.
 
     The table is that of the package palmerpenguins (``pip install "corral[data]"``), which need not be
     imported, so no network is needed.
@@ -409,10 +409,10 @@ def load_penguins(*, return_X_y: bool = False) -> Bunch | tuple[Any, NDArray[np.
     >>> penguins.target_names.tolist()
     ['Adelie', 'Chinstrap', 'Gentoo']
     """
-    found = importlib.util.find_spec("palmerpenguins")  # the package itself is not imported
-    if found is None or not found.submodule_search_locations:
+    package = importlib.util.find_spec("palmerpenguins")  # the package itself is not imported
+    if package is None or not package.submodule_search_locations:
         raise ImportError('Loading data needs palmerpenguins: pip install "corral[data]".')
-    path = Path(found.submodule_search_locations[0], "data", "penguins.csv")
+    path = Path(package.submodule_search_locations[0], "data", "penguins.csv")
     content = path.read_bytes().replace(b"\r\n", b"\n")
     if hashlib.sha256(content).hexdigest() != _PENGUINS_SHA256:
         raise ValueError(f"{path} is not the table of penguins with the SHA-256 {_PENGUINS_SHA256}.")
@@ -430,7 +430,7 @@ def load_penguins(*, return_X_y: bool = False) -> Bunch | tuple[Any, NDArray[np.
     )
 
 
-# What the cells of a column may hold. No table has missing values, infinities or names with a space.
+# Patterns of cells. No table has missing values, infinities or names with a space.
 _CELLS = {
     "a number": r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,2})?",
     "a whole number": r"\d{1,18}",
@@ -439,11 +439,11 @@ _CELLS = {
 
 
 @dataclass(frozen=True)
-class _Table:
-    """A table: its form in a data folder and where UCI keeps the original."""
+class _DataFile:
+    """A table: its file in a data folder, and the original of UCI."""
 
     name: str  # file name in a data folder, where ".gz" may follow
-    columns: Mapping[str, str]  # what a cell holds, by column name
+    columns: Mapping[str, str]  # key of the pattern of cells in `_CELLS`, by column name
     url: str  # below UCI_URL
     original: str  # name of UCI's file, inside the archive where there is one
     sha256: str  # of UCI's file, line ends normalised
@@ -454,7 +454,7 @@ class _Table:
 # Every original lies below this address; the tests serve them from a local one.
 UCI_URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
 
-_ANURAN = _Table(
+_ANURAN = _DataFile(
     name="anuran_mfcc.csv",
     columns={
         **{f"mfcc_{i}": "a number" for i in range(1, 23)},
@@ -474,7 +474,7 @@ Every syllable was divided by its largest coefficient, so mfcc_1 is exactly 1 in
     original_has_header=True,
 )
 _OPTDIGITS = tuple(
-    _Table(
+    _DataFile(
         name=f"optdigits_{subset}.csv",
         columns={**{f"p{i}": "a number" for i in range(1, 65)}, "class": "a whole number"},
         url=f"optdigits/optdigits.{subset[:3]}",
@@ -492,7 +492,7 @@ Licence: Creative Commons Attribution 4.0 (CC BY 4.0)
         ("test", "6ebb3d2fee246a4e99363262ddf8a00a3c41bee6014c373ed9d9216ba7f651b8"),
     )
 )
-_WAVEFORM = _Table(
+_WAVEFORM = _DataFile(
     name="waveform_noise.csv",
     columns={**{f"x{i}": "a number" for i in range(1, 41)}, "class": "a whole number"},
     url="waveform/waveform-+noise.data.Z",
@@ -517,9 +517,9 @@ Licence: Creative Commons Zero (CC0)
 
 
 def _result(
-    table: _Table, cells: Any, return_X_y: bool, *, target: NDArray[Any], **more: Any
+    table: _DataFile, cells: Any, return_X_y: bool, *, target: NDArray[Any], **more: Any
 ) -> Bunch | tuple[NDArray[np.float64], NDArray[Any]]:
-    """What a loader returns; all columns of numbers are features."""
+    """Result of a loader; all columns of numbers are features."""
     features = [column for column, content in table.columns.items() if content == "a number"]
     data = np.array(cells[features], dtype=np.float64, order="C")
     if return_X_y:
@@ -527,13 +527,13 @@ def _result(
     return Bunch(data=data, target=target, feature_names=features, DESCR=table.description, **more)
 
 
-def _load(table: _Table, data_home: str | os.PathLike[str] | None) -> tuple[str, Any]:
-    """Return the path of a table and its cells as text, from a folder if one is given and from UCI if not."""
+def _load(table: _DataFile, data_home: str | os.PathLike[str] | None) -> tuple[str, Any]:
+    """Return the path of a table and its cells as text, from a folder if one is given, else from UCI."""
     folder = os.environ.get("CORRAL_DATA") if data_home is None else data_home
     path = _find(table, Path(folder).expanduser()) if folder else _download(table)
     try:
-        # As text: Python turns it into the nearest float, which not every version of pandas does. Where a
-        # line is too short, its last cells are empty.
+        # Cells are read as text: Python converts it to the nearest float, which not every version of pandas
+        # does. The last cells of a short line are empty.
         cells = _import_extra("pandas").read_csv(
             path, header=None, dtype=object, na_filter=False, skip_blank_lines=False, encoding="latin-1"
         )
@@ -548,23 +548,23 @@ def _load(table: _Table, data_home: str | os.PathLike[str] | None) -> tuple[str,
     return str(path), cells
 
 
-def _find(table: _Table, folder: Path) -> Path:
+def _find(table: _DataFile, folder: Path) -> Path:
     for path in (folder / table.name, folder / f"{table.name}.gz"):
         if path.is_file():
             return path
     raise FileNotFoundError(f"There is no {table.name} or {table.name}.gz in the data folder {folder}.")
 
 
-def _check(cells: Any, table: _Table, path: Path) -> None:
-    """Name the first cell that does not hold what its column asks for."""
+def _check(cells: Any, table: _DataFile, path: Path) -> None:
+    """Refuse a table with a cell that does not match its column, and name the cell."""
     for column, content in table.columns.items():
         wrong = cells[column][~cells[column].str.fullmatch(_CELLS[content])]
         for row, cell in wrong.items():
             raise ValueError(f"Line {row + 1} of {path}, column {column}: {cell!r} is not {content}.")
 
 
-def _download(table: _Table) -> Path:
-    """Return UCI's original from the user's cache, where only a file with the known checksum gets in."""
+def _download(table: _DataFile) -> Path:
+    """Return UCI's original from the user's cache, which holds only files with the expected checksum."""
     pooch = _import_extra("pooch")
     url = UCI_URL + table.url
 
@@ -575,19 +575,19 @@ def _download(table: _Table) -> Path:
             response = getattr(error, "response", None)
             reason = type(error).__name__ if response is None else f"HTTP status {response.status_code}"
             raise OSError(f"Could not download {url} ({reason}).") from error
-        # Copies of these files circulate with both kinds of line ends, and with or without the last one.
+        # Versions of these files differ in their line ends, and in whether the last line has one.
         Path(file).write_bytes(b"\n".join(_unpack(Path(file), table).splitlines()) + b"\n")
 
     try:
-        # The checksum is that of the unpacked file, so unpacking is part of what pooch calls a download.
+        # The checksum belongs to the unpacked file, so unpacking is a part of the download.
         cache = pooch.os_cache("corral")
         return Path(pooch.retrieve(url, table.sha256, table.original, cache, downloader=receive))
     except (ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        known = f"{table.original} with the SHA-256 {table.sha256}"
-        raise OSError(f"The download of {url} was thrown away because it is not {known}.") from error
+        expected = f"{table.original} with the SHA-256 {table.sha256}"
+        raise OSError(f"The download of {url} was deleted because it is not {expected}.") from error
 
 
-def _unpack(received: Path, table: _Table) -> bytes:
+def _unpack(received: Path, table: _DataFile) -> bytes:
     if table.url.endswith(".zip"):
         with zipfile.ZipFile(received) as archive:
             return archive.read(table.original)

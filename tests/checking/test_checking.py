@@ -672,7 +672,7 @@ def test_duplicates_do_not_make_a_class_large(planted, tmp_path):
     twice = [*range(len(X)), 0, 2]
     fit = fitting(X.iloc[twice], y[twice], tmp_path)
     assert refused(*fit) == (
-        "class 'rarer' has 1 row (2 with copies), fewer than the 2 needed to hold some out; leave such "
+        "class 'rarer' has 1 row (2 with duplicates), fewer than the 2 needed to hold some out; leave such "
         "classes out by --drop-small-classes 2."
     )
     assert refused(*fit, "--cv", 4).endswith("by --drop-small-classes 4.")

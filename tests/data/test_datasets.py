@@ -188,16 +188,16 @@ def tables():
     folder = os.environ.get("CORRAL_DATA")
     if not folder:
         pytest.skip("CORRAL_DATA names no folder with UCI's tables")
-    names = {}
+    contents = {}
     for name in TABLES:
         plain, compressed = Path(folder, name), Path(folder, f"{name}.gz")
         if plain.is_file():
-            names[name] = plain.read_bytes()
+            contents[name] = plain.read_bytes()
         elif compressed.is_file():
-            names[name] = gzip.decompress(compressed.read_bytes())
+            contents[name] = gzip.decompress(compressed.read_bytes())
         else:
             pytest.skip(f"the folder named by CORRAL_DATA has no {name}")
-    return names
+    return contents
 
 
 @pytest.mark.parametrize(
@@ -478,7 +478,7 @@ def test_download_accepts_other_line_ends_and_repairs_the_cache(originals, uci, 
 )
 def test_wrong_download_leaves_nothing(uci, load, path, content):
     publish(uci, path, content)
-    with pytest.raises(OSError, match=r"^The download of http://127.* was thrown away .*[0-9a-f]{64}\.$"):
+    with pytest.raises(OSError, match=r"^The download of http://127.* was deleted .*[0-9a-f]{64}\.$"):
         load()
     assert cached(uci) == []
 

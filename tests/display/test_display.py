@@ -260,15 +260,15 @@ def test_bars_are_those_of_the_explanation(fitted, X_test, name):
     model = fitted[name]
     explanation = model.explain(X_test, n_rows=4)
     display = ExplanationDisplay.from_estimator(model, X_test, sample=7, n_rows=4, max_variables=6)
-    of_evidence, of_rows = display.axes_
+    evidence_axes, rows_axes = display.axes_
     order = np.argsort(-np.abs(explanation.evidence[7]), kind="stable")
     order = order[np.abs(explanation.evidence[7, order]) >= 0.005][:6]
-    bars = of_evidence.patches
+    bars = evidence_axes.patches
     others = np.delete(explanation.evidence[7], order).sum()
     expected = [explanation.base[7], *explanation.evidence[7, order], others, explanation.log_odds[7]]
     assert_allclose([bar.get_width() for bar in bars], expected, rtol=1e-9, atol=1e-9)
     assert [bar.get_y() + bar.get_height() / 2 for bar in bars] == pytest.approx(range(order.size + 3))
-    assert of_evidence.yaxis_inverted()
+    assert evidence_axes.yaxis_inverted()
     for bar in bars[:-1]:
         assert to_hex(bar.get_facecolor()) == ("#0072b2" if bar.get_width() >= 0.0 else "#d55e00")
     # Each bar begins where the one above it ends, and the last one has their sum.
@@ -277,14 +277,14 @@ def test_bars_are_those_of_the_explanation(fitted, X_test, name):
     assert_allclose(ends[-1], expected[-1], atol=1e-9)
     names = [f"x{j} = {X_test[7, j]:.4g}" for j in order]
     others = f"{10 - order.size} other variable{'s' if order.size < 9 else ''}"
-    assert texts(of_evidence.get_yticklabels()) == ["priors", *names, others, "log odds"]
-    assert of_evidence.get_xlabel().endswith("natural logarithms")
-    assert of_evidence.get_title() == (
+    assert texts(evidence_axes.get_yticklabels()) == ["priors", *names, others, "log odds"]
+    assert evidence_axes.get_xlabel().endswith("natural logarithms")
+    assert evidence_axes.get_title() == (
         f"{explanation.label[7]} ({explanation.probability[7, 0]:.2f}) rather than "
         f"{explanation.rival[7]} ({explanation.probability[7, 1]:.2f})"
     )
-    assert_allclose([bar.get_width() for bar in of_rows.patches], 100.0 * explanation.shares[7], rtol=1e-9)
-    assert texts(of_rows.get_yticklabels()) == [f"row {row}" for row in explanation.rows[7]]
+    assert_allclose([bar.get_width() for bar in rows_axes.patches], 100.0 * explanation.shares[7], rtol=1e-9)
+    assert texts(rows_axes.get_yticklabels()) == [f"row {row}" for row in explanation.rows[7]]
 
 
 def test_explanations_against_a_class_and_of_many_samples(fitted, X_test):
@@ -368,23 +368,23 @@ def test_lines_are_those_of_the_path(fitted, X_test, name):
     display = RodeoPathDisplay.from_estimator(model, X_test, sample=4, label=3, max_variables=2)
     path = model.bandwidth_path(X_test[4:5], 3)
     assert_array_equal(display.path.ratios, path.ratios)
-    of_h, of_ratios = display.axes_
-    assert of_h.get_title() == "sample 4 in class 3"
+    bandwidth_axes, ratio_axes = display.axes_
+    assert bandwidth_axes.get_title() == "sample 4 in class 3"
     order = np.lexsort((path.bandwidths[-1], path.at_floor))
     first = [j for j in order if path.n_tests[j] > 1][:2]
     drawn = [j for j in range(10) if j not in first] + first  # grey ones first
-    for j, (x, h, at, marker, colour) in zip(drawn, stopped(of_h), strict=True):
+    for j, (x, h, end, marker, colour) in zip(drawn, stopped(bandwidth_axes), strict=True):
         stop = path.n_tests[j]
         assert_array_equal(x, np.arange(stop + 1))
         assert_array_equal(h, path.bandwidths[: stop + 1, j])
-        assert (at, marker) == ([stop], "o")
+        assert (end, marker) == ([stop], "o")
         assert (colour == "0.6") == (j not in first)
     tested = [j for j in drawn if path.n_tests[j]]
-    for j, (x, ratio, at, _, _) in zip(tested, stopped(of_ratios), strict=True):
+    for j, (x, ratio, end, _, _) in zip(tested, stopped(ratio_axes), strict=True):
         assert_array_equal(x, 1 + np.arange(path.n_tests[j]))
         assert_array_equal(ratio, path.ratios[: path.n_tests[j], j])
-        assert at == [path.n_tests[j] - 1]
-    listed = texts(of_h.get_legend().texts)
+        assert end == [path.n_tests[j] - 1]
+    listed = texts(bandwidth_axes.get_legend().texts)
     assert listed[:-1] == [f"x{j}: {path.bandwidths[-1, j]:.3g}" for j in first]
     assert listed[-1] == (f"{10 - len(first)} more" if first else "10 in all")
 
@@ -521,8 +521,8 @@ def test_bad_arguments(fitted, X_test):
         ExplanationDisplay.from_estimator(model, X_test, against=7)
     for display in (ExplanationDisplay, RodeoPathDisplay):
         for sample in (-1, 30, 1.0, "0", None, True):
-            said = f"^sample must be an integer from 0 to 29, got {sample!r}.$"
-            with pytest.raises(ValueError, match=said):
+            message = f"^sample must be an integer from 0 to 29, got {sample!r}.$"
+            with pytest.raises(ValueError, match=message):
                 display.from_estimator(model, X_test, sample=sample)
         with pytest.raises(ValueError, match=r"^max_variables must be a positive integer, got 0\.$"):
             display.from_estimator(model, X_test, max_variables=0)

@@ -27,10 +27,12 @@ def noise():
     ],
 )
 def test_labels_that_are_no_better_than_the_frequencies(estimator, advice, noise):
-    [said] = advice_on_labels(estimator, noise)
+    [sentence] = advice_on_labels(estimator, noise)
     accuracy = (noise.labels == noise.truth).mean()
-    assert said.startswith(f"the accuracy, {accuracy:.3f}, is not above the 0.700 of always naming the most")
-    assert advice in said
+    assert sentence.startswith(
+        f"the accuracy, {accuracy:.3f}, is not above the 0.700 of always naming the most"
+    )
+    assert advice in sentence
 
 
 def test_a_better_log_loss_is_enough():
@@ -45,27 +47,31 @@ def test_equal_priors_are_not_blamed_for_what_they_are_for(noise):
     assert "nor is the AUC, " in advice_on_labels(balanced, noise)[0]
     rng = np.random.default_rng(0)
     own = np.arange(400) < 20  # a rare class that is found, at the price of many false ones
-    found = predictions(np.clip(rng.normal(0.45 + 0.3 * own, 0.1), 0.01, 0.99), np.where(own, "yes", "no"))
-    [said] = advice_on_labels(balanced, found)
-    assert said.startswith("the accuracy, ")
-    assert said.endswith("so look at the recall of each class.")
+    held_out = predictions(np.clip(rng.normal(0.45 + 0.3 * own, 0.1), 0.01, 0.99), np.where(own, "yes", "no"))
+    [sentence] = advice_on_labels(balanced, held_out)
+    assert sentence.startswith("the accuracy, ")
+    assert sentence.endswith("so look at the recall of each class.")
 
 
 def test_rare_classes_that_are_ranked_well_get_advice():
     rng = np.random.default_rng(0)
     own = np.arange(1000) < 60
-    found = predictions(np.clip(rng.normal(0.05 + 0.15 * own, 0.05), 0.001, 0.45), np.where(own, "yes", "no"))
-    [said] = advice_on_labels(CorralClassifier(), found)
-    auc = found.scores().by_class["yes"].auc
-    assert said.startswith(
+    held_out = predictions(
+        np.clip(rng.normal(0.05 + 0.15 * own, 0.05), 0.001, 0.45), np.where(own, "yes", "no")
+    )
+    [sentence] = advice_on_labels(CorralClassifier(), held_out)
+    auc = held_out.scores().by_class["yes"].auc
+    assert sentence.startswith(
         f"no row is called yes, although 60 are yes and its probability ranks them above others "
         f"(AUC {auc:.3f};"
     )
     for advice in ("priors='uniform'", "--priors uniform", "--costs", "a lower threshold than 0.5"):
-        assert advice in said
-    three = HeldOut(np.array(["no", "other", "yes"]), found.truth, np.insert(found.proba, 1, 0.0, axis=1))
+        assert advice in sentence
+    three = HeldOut(
+        np.array(["no", "other", "yes"]), held_out.truth, np.insert(held_out.proba, 1, 0.0, axis=1)
+    )
     assert "threshold" not in advice_on_labels(CorralClassifier(), three)[0]
-    assert advice_on_labels(CorralClassifier(priors="uniform"), found) == []
+    assert advice_on_labels(CorralClassifier(priors="uniform"), held_out) == []
 
 
 def test_all_rare_classes_are_named_in_one_advice():
@@ -75,10 +81,10 @@ def test_all_rare_classes_are_named_in_one_advice():
     rare[:, 0] = rng.uniform(0.0, 0.02, 1000)  # nothing is known of c
     rare += rng.uniform(0.0, 0.05, rare.shape)
     proba = np.column_stack([rare[:, 1], rare[:, 2], rare[:, 0], 1.0 - rare.sum(axis=1)])
-    found = HeldOut(np.array(["a", "b", "c", "no"]), truth, proba)
-    [said] = advice_on_labels(CorralClassifier(), found)
-    aucs = {label: found.scores().by_class[label].auc for label in "ab"}
-    assert said == (
+    held_out = HeldOut(np.array(["a", "b", "c", "no"]), truth, proba)
+    [sentence] = advice_on_labels(CorralClassifier(), held_out)
+    aucs = {label: held_out.scores().by_class[label].auc for label in "ab"}
+    assert sentence == (
         "2 classes are named too rarely, although their probabilities rank their rows above others (labels "
         f"for rows of the class; chance is an AUC of 0.5): a (0 for 50; AUC {aucs['a']:.3f}), b (0 for 47; "
         f"AUC {aucs['b']:.3f}); no row of c gets its label either. To find more of them, and more false "

@@ -22,24 +22,24 @@ def test_classifiers_learn_by_groups_where_they_can():
     group = np.repeat(np.arange(10), 4)
     y = np.where(group % 2 > 0, "u", "v")
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
-    row_groups = RowGroups.of(X, y, group)
+    row_groups = RowGroups.from_table(X, y, group)
     splits = split_rows(y, row_groups, test_size=0.25, cv=None, seed=0)
     baseline = MixedNaiveBayes()
-    found = held_out_predictions(
+    held_out = held_out_predictions(
         {"own": Seen(), "other": baseline}, X, y, row_groups, splits, lambda name: None
     )
     [(train, test)] = splits
     assert_array_equal(seen[0], group[train])
-    assert_array_equal(found["own"].truth, y[test])
-    assert found["own"].claim == "of groups that took no part in fitting"
-    assert_array_equal(found["own"].groups, group[test])
+    assert_array_equal(held_out["own"].truth, y[test])
+    assert held_out["own"].claim == "of groups that took no part in fitting"
+    assert_array_equal(held_out["own"].groups, group[test])
 
 
 def test_two_groups_of_a_class_must_be_left_to_fit():
     group = np.repeat(np.arange(4), 5)
     y = np.where(group % 2 > 0, "u", "v")
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["a", "b"])
-    row_groups = RowGroups.of(X, y, group)
+    row_groups = RowGroups.from_table(X, y, group)
     splits = split_rows(y, row_groups, test_size=0.5, cv=None, seed=0)
     with pytest.raises(ValueError, match="would leave one group of each class to fit"):
         held_out_predictions({"own": RodeoClassifier()}, X, y, row_groups, splits, lambda name: None)

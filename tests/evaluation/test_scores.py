@@ -41,25 +41,30 @@ def predictions(n_classes=3, n=200, seed=0, digits=2, **options):
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_scores_are_those_of_scikit_learn(n_classes):
-    found = predictions(n_classes)
-    scores, one_hot = found.scores(), found.truth[:, np.newaxis] == found.classes
-    assert scores.accuracy == pytest.approx(accuracy_score(found.truth, found.labels))
-    assert scores.balanced_accuracy == pytest.approx(balanced_accuracy_score(found.truth, found.labels))
-    assert scores.log_loss == pytest.approx(log_loss(found.truth, found.proba))
-    assert scores.auc == pytest.approx(roc_auc_score(one_hot, found.proba, average="macro"))
-    assert scores.average_precision == pytest.approx(average_precision_score(one_hot, found.proba))
-    brier = [brier_score_loss(one_hot[:, a], found.proba[:, a]) for a in range(n_classes)]
+    held_out = predictions(n_classes)
+    scores, one_hot = held_out.scores(), held_out.truth[:, np.newaxis] == held_out.classes
+    assert scores.accuracy == pytest.approx(accuracy_score(held_out.truth, held_out.labels))
+    assert scores.balanced_accuracy == pytest.approx(balanced_accuracy_score(held_out.truth, held_out.labels))
+    assert scores.log_loss == pytest.approx(log_loss(held_out.truth, held_out.proba))
+    assert scores.auc == pytest.approx(roc_auc_score(one_hot, held_out.proba, average="macro"))
+    assert scores.average_precision == pytest.approx(average_precision_score(one_hot, held_out.proba))
+    brier = [brier_score_loss(one_hot[:, a], held_out.proba[:, a]) for a in range(n_classes)]
     assert scores.brier_score == pytest.approx(sum(brier) / (2 if n_classes == 2 else 1))
-    arguments = {"y_true": found.truth, "y_pred": found.labels, "labels": found.classes, "average": None}
+    arguments = {
+        "y_true": held_out.truth,
+        "y_pred": held_out.labels,
+        "labels": held_out.classes,
+        "average": None,
+    }
     by_class = scores.by_class.values()
     assert [each.recall for each in by_class] == pytest.approx(recall_score(**arguments))
     assert [each.precision for each in by_class] == pytest.approx(precision_score(**arguments))
     assert [each.f1 for each in by_class] == pytest.approx(f1_score(**arguments))
     for a, each in enumerate(by_class):
-        assert each.auc == pytest.approx(roc_auc_score(one_hot[:, a], found.proba[:, a]))
-        ap = average_precision_score(one_hot[:, a], found.proba[:, a])
+        assert each.auc == pytest.approx(roc_auc_score(one_hot[:, a], held_out.proba[:, a]))
+        ap = average_precision_score(one_hot[:, a], held_out.proba[:, a])
         assert each.average_precision == pytest.approx(ap)
-        assert each.n_called == (found.labels == f"c{a}").sum()
+        assert each.n_called == (held_out.labels == f"c{a}").sum()
         assert each.n_rows == one_hot[:, a].sum()
 
 
@@ -123,8 +128,8 @@ def weighted(score):
 )
 def test_influences_are_derivatives(score):
     """Each row counts 1000 times, and one of them once more."""
-    found = predictions(n=40)
-    proba, own = found.proba[:, 2], found.truth == "c2"
+    held_out = predictions(n=40)
+    proba, own = held_out.proba[:, 2], held_out.truth == "c2"
     measure, value = score(proba, own, ROWS), weighted(score)
     for i in range(0, 40, 3):
         weights = np.full(40, 1000)
@@ -179,7 +184,7 @@ def test_groups_widen_intervals():
     alone = HeldOut(once.classes, once.truth[again], once.proba[again])
     for name in ("auc", "balanced_accuracy", "log_loss", "brier_score", "average_precision"):
         assert_allclose(grouped.scores().intervals[name], once.scores().intervals[name], rtol=0.05)
-        widths = [float(np.diff(found.scores().intervals[name])[0]) for found in (alone, grouped)]
+        widths = [float(np.diff(held_out.scores().intervals[name])[0]) for held_out in (alone, grouped)]
         assert widths[1] > 1.5 * widths[0]
 
 
@@ -243,35 +248,37 @@ def test_equal_losses_tell_no_interval(n):
 
 
 def test_curves_are_those_of_scikit_learn():
-    found = predictions(n=300)
-    own, proba = found.truth == "c2", found.proba[:, 2]
-    points = found.ranking_curve("c2", 1000)
+    held_out = predictions(n=300)
+    own, proba = held_out.truth == "c2", held_out.proba[:, 2]
+    points = held_out.ranking_curve("c2", 1000)
     false_rate, recall, _ = roc_curve(own, proba, drop_intermediate=False)
     assert_allclose([point.recall for point in points], recall[1:])
     assert_allclose([point.false_positive_rate for point in points], false_rate[1:])
-    precisions, recalls, at = precision_recall_curve(own, proba)
-    expected = {float(each): pair for *pair, each in zip(precisions, recalls, at, strict=False)}
+    precisions, recalls, thresholds = precision_recall_curve(own, proba)
+    expected = {float(each): pair for *pair, each in zip(precisions, recalls, thresholds, strict=False)}
     for point in points:
         assert (point.precision, point.recall) == pytest.approx(expected[point.threshold])
-    few = found.ranking_curve("c2", 30)
+    few = held_out.ranking_curve("c2", 30)
     assert len(few) <= 30
     assert set(few) <= set(points)
     assert few[-1].recall == few[-1].false_positive_rate == 1.0
 
 
 def test_thresholds_by_plain_loops():
-    found = predictions(2)
-    assert found.rarer_class == "c0"
-    for point in found.thresholds("c0"):
+    held_out = predictions(2)
+    assert held_out.rarer_class == "c0"
+    for point in held_out.thresholds("c0"):
         called = [
-            truth for truth, p in zip(found.truth, found.proba[:, 0], strict=True) if p >= point.threshold
+            truth
+            for truth, p in zip(held_out.truth, held_out.proba[:, 0], strict=True)
+            if p >= point.threshold
         ]
         assert point.n_called == len(called) == point.n_right + point.n_false
         assert point.n_right == called.count("c0")
-        assert point.n_rows == (found.truth == "c0").sum()
+        assert point.n_rows == (held_out.truth == "c0").sum()
         assert point.precision == (called.count("c0") / len(called) if called else 1.0)
         assert point.recall == called.count("c0") / point.n_rows
-    assert {0.05, 0.5, 0.95} <= {point.threshold for point in found.thresholds("c0")}
+    assert {0.05, 0.5, 0.95} <= {point.threshold for point in held_out.thresholds("c0")}
     assert predictions(3).rarer_class is None
 
 
@@ -279,15 +286,15 @@ def test_thresholds_by_plain_loops():
 
 
 def test_the_test_against_the_most_frequent_class():
-    found = predictions(3)
-    comparison = found.against_frequencies()
-    hits, frequent = found.labels == found.truth, found.truth == "c2"
+    held_out = predictions(3)
+    comparison = held_out.against_frequencies()
+    hits, frequent = held_out.labels == held_out.truth, held_out.truth == "c2"
     better, worse = (hits & ~frequent).sum(), (~hits & frequent).sum()
     expected = binomtest(better, better + worse, alternative="greater").pvalue
     assert comparison.pvalue_better == pytest.approx(expected)
-    assert comparison.share == frequent.mean() == found.most_frequent_share()
-    counts = np.unique(found.truth, return_counts=True)[1]
-    assert comparison.entropy == pytest.approx(log_loss(found.truth, np.tile(counts / 200, (200, 1))))
+    assert comparison.share == frequent.mean() == held_out.most_frequent_share()
+    counts = np.unique(held_out.truth, return_counts=True)[1]
+    assert comparison.entropy == pytest.approx(log_loss(held_out.truth, np.tile(counts / 200, (200, 1))))
     assert not comparison.is_useless
     assert not comparison.is_worse
 
@@ -308,21 +315,21 @@ def test_one_wrong_row_more_does_not_make_labels_useless(overconfident, useless)
 
 
 def test_groups_count_once_in_the_test():
-    found = predictions(3)
+    held_out = predictions(3)
     grouped = predictions(3, groups=np.arange(200) // 40)
     assert grouped.against_frequencies().pvalue_better == pytest.approx(0.5**5)
-    assert found.against_frequencies().pvalue_better < 1e-3
+    assert held_out.against_frequencies().pvalue_better < 1e-3
 
 
 def test_a_rare_class_that_is_ranked_well_but_never_called():
     rng = np.random.default_rng(0)
     own = np.arange(1000) < 60
     p_rare = np.clip(rng.normal(0.05 + 0.15 * own, 0.05), 0.001, 0.45)
-    found = HeldOut(
+    held_out = HeldOut(
         np.array(["often", "rare"]), np.where(own, "rare", "often"), np.column_stack([1 - p_rare, p_rare])
     )
-    by_class = found.scores().by_class
+    by_class = held_out.scores().by_class
     assert by_class["rare"].is_rarely_called
     assert not by_class["often"].is_rarely_called
-    shuffled = HeldOut(found.classes, rng.permutation(found.truth), found.proba).scores()
+    shuffled = HeldOut(held_out.classes, rng.permutation(held_out.truth), held_out.proba).scores()
     assert not shuffled.by_class["rare"].is_rarely_called

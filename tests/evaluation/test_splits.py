@@ -44,14 +44,14 @@ def test_a_share_of_the_rows_of_each_class_is_held_out():
         assert np.sum(y[test] == label) == pytest.approx(0.25 * np.sum(y == label), abs=3)
 
 
-def test_copies_of_most_rows_link_groups():
+def test_duplicates_of_most_rows_link_groups():
     table = pd.DataFrame({"a": np.random.default_rng(0).normal(size=12), "b": np.arange(12.0)})
     table.loc[3] = table.loc[8]
-    one = RowGroups.of(table, np.arange(12) % 2, np.repeat(["p", "q", "r", "s"], 3))
+    one = RowGroups.from_table(table, np.arange(12) % 2, np.repeat(["p", "q", "r", "s"], 3))
     assert_array_equal(one.groups, np.repeat([0, 1, 2, 3], 3))
     assert one.distinct.size == 12
     table.loc[4] = table.loc[7]
-    two = RowGroups.of(table, np.arange(12) % 2, np.repeat(["p", "q", "r", "s"], 3))
+    two = RowGroups.from_table(table, np.arange(12) % 2, np.repeat(["p", "q", "r", "s"], 3))
     assert_array_equal(two.groups, np.repeat([0, 1, 1, 2], 3))
     assert two.distinct.size == 10
 
@@ -106,7 +106,7 @@ def test_folds_that_would_lose_a_class_are_not_taken():
 
 def test_a_part_needs_a_row_of_each_class():
     y = np.array(["u", "v", "u", "v"])
-    said = "a share of 0.25 held out is 1 of 4 rows; both parts need a row of each of the 2 classes"
-    with pytest.raises(ValueError, match=said):
+    message = "a share of 0.25 held out is 1 of 4 rows; both parts need a row of each of the 2 classes"
+    with pytest.raises(ValueError, match=message):
         split_rows(y, RowGroups(np.arange(4)), test_size=0.25, cv=None, seed=0)
     assert len(split_rows(y, RowGroups(np.arange(4)), test_size=None, cv=None, seed=0)) == 2

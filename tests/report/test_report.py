@@ -1,4 +1,4 @@
-"""Tests of the report as a file: its numbers are those of the library, its size bounded, its names inert.
+"""Tests of the report as a file: numbers agree with the library, size is bounded, names are inert.
 
 What it does in a browser is in test_report_browser.py.
 """
@@ -35,7 +35,7 @@ from corral import (
     write_report,
 )
 from corral.datasets import make_shifted_groups
-from corral.evaluation.held_out import OF_NEW_GROUPS
+from corral.evaluation.held_out import NEW_GROUPS
 from corral.evaluation.intervals import grouped_interval
 from corral.evidence.explainers import factors_per_row
 from corral.planning import LearningCurve
@@ -98,13 +98,13 @@ def text_of(*arguments, **options):
 @pytest.mark.parametrize("estimator", [RodeoClassifier(), CorralClassifier(random_state=0)], ids=str)
 def test_the_summary_says_what_marks_each_class(estimator, rows, tmp_path):
     fitted = estimator.fit(*rows)
-    found = fitted.describe()
+    description = fitted.describe()
     text = text_of(fitted, rows[0], folder=tmp_path)
     assert "than in the background of the class, by more than chance and not negligibly" in text
     for a in range(3):
-        assert found.markers[a].any()
-        markers = found.order[a, : found.markers[a].sum()]
-        assert "\n".join(found.phrase(a, j) for j in markers[:4]) in text
+        assert description.markers[a].any()
+        markers = description.order[a, : description.markers[a].sum()]
+        assert "\n".join(description.phrase(a, j) for j in markers[:4]) in text
 
 
 def test_what_labels_rest_on_if_no_variable_describes_a_class(tmp_path):
@@ -138,13 +138,13 @@ def test_rows_equal_explain_and_predict_proba(rows, tmp_path, bandwidth):
         assert [f"{e:.2f}" for e in row["evidence"]] == [f"{e + 0.0:z.2f}" for e in explanation.evidence[i]]
         assert f"{row['base']:.2f}" == f"{explanation.base[i]:z.2f}"
         assert f"{row['odds']:.2f}" == f"{explanation.log_odds[i]:z.2f}"
-        said = explanation.sentences(i, f"Row {i}", fitted.describe())
+        sentence = explanation.sentences(i, f"Row {i}", fitted.describe())
         right = y[i] == explanation.label[i]
         judgement = "Right" if right else f"Wrong: recorded {y[i]}, predicted {explanation.label[i]}"
-        assert row["words"].pop("label").startswith(f"{said.pop('label')} {judgement}")
+        assert row["words"].pop("label").startswith(f"{sentence.pop('label')} {judgement}")
         assert row["words"].pop("nearest").startswith(f"Nearest training rows of {explanation.label[i]}. The")
-        assert said.pop("nearest").startswith(f"Training rows of {explanation.label[i]} most like it")
-        assert row["words"] == said
+        assert sentence.pop("nearest").startswith(f"Training rows of {explanation.label[i]} most like it")
+        assert row["words"] == sentence
         assert row["values"] == [float(f"{value:.4g}") for value in explanation.values[i]]
         assert row["support"] == explanation.rows[i].tolist()
         assert [f"{s:.3f}" for s in row["shares"]] == [f"{s:.3f}" for s in explanation.shares[i]]
@@ -160,9 +160,9 @@ def test_where_nothing_can_be_said_the_page_says_nothing(rows, tmp_path):
     data = data_of(page_of(fitted, X.assign(c=1.0), folder=tmp_path))
     a = data["classes"].index("one")
     assert data["differences"][a] == [""] * 6
-    assert [of_class[2] for of_class in data["differences"]] == [""] * 3
+    assert [each[2] for each in data["differences"]] == [""] * 3
     clear = fitted.describe().direction != ""
-    assert [[bool(text) for text in of_class] for of_class in data["differences"]] == clear.tolist()
+    assert [[bool(text) for text in each] for each in data["differences"]] == clear.tolist()
     assert clear.sum() >= 8
 
 
@@ -181,8 +181,8 @@ def test_typical_rows_of_large_classes_are_looked_for_among_some(rows, classifie
     monkeypatch.setattr("corral.evidence.support._MOST_ROWS", 7)
     data = data_of(page_of(classifier, X, folder=tmp_path))
     for label, typical in zip(classifier.classes_, data["typical"], strict=True):
-        some = np.flatnonzero(y == label)[[0, 6, 13, 20, 26, 32, 39]]  # of 40, evenly spaced
-        assert set(typical) < set(some)
+        examined = np.flatnonzero(y == label)[[0, 6, 13, 20, 26, 32, 39]]  # of 40, evenly spaced
+        assert set(typical) < set(examined)
 
 
 def test_curves_are_the_densities_of_single_variables(rows, classifier, tmp_path):
@@ -223,8 +223,8 @@ def test_errors_are_those_of_the_held_out_rows(rows, classifier, tmp_path):
         assert point["share_right"] == pytest.approx(hits[inside].mean(), abs=5e-4)
         assert point["confidence"] == pytest.approx(top[inside].mean(), abs=5e-4)
         assert point["interval"][0] <= point["share_right"] <= point["interval"][1]
-    gaps = [abs(point["share_right"] - point["confidence"]) * point["n_rows"] for point in points]
-    assert sum(gaps) / 200 == pytest.approx(held_out.scores().calibration_error, abs=1e-3)
+    distances = [abs(point["share_right"] - point["confidence"]) * point["n_rows"] for point in points]
+    assert sum(distances) / 200 == pytest.approx(held_out.scores().calibration_error, abs=1e-3)
     text = Outline(page).text
     assert f"Of 200 rows that took no part in fitting, {hits.mean():.1%} get the right label" in text
     assert "If they are training rows" not in text
@@ -235,8 +235,7 @@ def test_the_page_repeats_what_is_claimed_of_the_rows(rows, classifier, tmp_path
     held_out = HeldOut(classifier.classes_, y[:3], classifier.predict_proba(X[:3]), "of another year")
     text = text_of(classifier, X, y, held_out=held_out, folder=tmp_path)
     assert "Of 3 rows of another year, " in text
-    assert "From rows of another year." in text
-    assert "among the rows of a class of another year" in text
+    assert "Measured on rows of another year." in text
     assert "no part in fitting" not in text
     page = page_of(classifier, X, y, folder=tmp_path)
     labels = classifier.predict(X)
@@ -260,14 +259,16 @@ def test_held_out_rows_are_explained_by_models_that_have_not_seen_them(rows, tmp
     assert sorted(by_position) == list(range(len(y)))
     for part in held_out.parts:
         assert not np.isin(part.rows, part.learnt_from).any()
-        found, trust = (of(X.iloc[part.rows]) for of in (part.estimator.explain, part.estimator.assess))
+        explanation, trust = (
+            method(X.iloc[part.rows]) for method in (part.estimator.explain, part.estimator.assess)
+        )
         for i, position in enumerate(part.rows.tolist()):
             row = by_position[position]
-            assert data["classes"][row["label"]] == found.label[i]
+            assert data["classes"][row["label"]] == explanation.label[i]
             assert row["proba"] == pytest.approx(trust.proba[i], abs=5.1e-4)
             assert row["typicality"] == pytest.approx(trust.typicality[i], abs=5.1e-4)
-            assert row["evidence"] == pytest.approx(found.evidence[i], abs=5.1e-3)
-            assert row["support"] == part.learnt_from[found.rows[i]].tolist()
+            assert row["evidence"] == pytest.approx(explanation.evidence[i], abs=5.1e-3)
+            assert row["support"] == part.learnt_from[explanation.rows[i]].tolist()
             assert position not in row["support"]
             for number in row["support"]:
                 assert data["training"][str(number)] == [float(f"{value:.4g}") for value in X.iloc[number]]
@@ -293,11 +294,11 @@ def test_named_rows_keep_their_names(rows, tmp_path):
 
 
 @pytest.mark.parametrize("estimator", [quick(), LSPClassifier(random_state=0)], ids=str)
-@pytest.mark.parametrize("known", [True, False])
-def test_five_questions_in_this_order(rows, tmp_path, estimator, known):
+@pytest.mark.parametrize("has_classes", [True, False])
+def test_five_questions_in_this_order(rows, tmp_path, estimator, has_classes):
     X, y = rows
     fitted = clone(estimator).fit(X, y)
-    page = page_of(fitted, X, y if known else None, folder=tmp_path)
+    page = page_of(fitted, X, y if has_classes else None, folder=tmp_path)
     assert re.findall(r"<h2[^>]*>(.*?)</h2>", page) == [
         "Summary",
         "What marks each class?",
@@ -308,8 +309,8 @@ def test_five_questions_in_this_order(rows, tmp_path, estimator, known):
         "Parameters and versions",
     ]
     data, ids = data_of(page), set(Outline(page).ids)
-    assert (data["errors"] is not None) == ("errors" in ids) == known
-    assert ({row["truth"] for row in data["rows"]} == {-1}) != known
+    assert (data["errors"] is not None) == ("errors" in ids) == has_classes
+    assert ({row["truth"] for row in data["rows"]} == {-1}) != has_classes
     assert ({"relevance", "classes"} <= ids) == data["explains"] == isinstance(estimator, RodeoClassifier)
     row = data["rows"][7]
     itself = X.iloc[[row["position"]]]
@@ -326,18 +327,18 @@ def test_scores_of_classes_with_their_intervals(rows, tmp_path):
         return f'<td class="number" data-sort="{value:.3f}">{value:.3f}{ends}</td>'
 
     for label in held_out.classes:
-        found, each = held_out.labels[held_out.truth == label], by_class[label]
-        line = page.split(f'<th scope="row">{label}</th><td class="number">{found.size}</td>')[1].split(
+        labels, each = held_out.labels[held_out.truth == label], by_class[label]
+        line = page.split(f'<th scope="row">{label}</th><td class="number">{labels.size}</td>')[1].split(
             "</tr>"
         )[0]
-        interval = binomtest((found == label).sum(), found.size).proportion_ci(method="wilson")
-        assert line.startswith(cell(np.mean(found == label), *interval))
+        interval = binomtest((labels == label).sum(), labels.size).proportion_ci(method="wilson")
+        assert line.startswith(cell(np.mean(labels == label), *interval))
         called = held_out.truth[held_out.labels == label]
         interval = binomtest((called == label).sum(), called.size).proportion_ci(method="wilson")
         assert f'<td class="number">{called.size}</td>{cell(np.mean(called == label), *interval)}' in line
         for name in ("f1", "auc", "average_precision"):
             assert cell(getattr(each, name), *each.intervals[name]) in line
-        others = Counter(found[found != label].tolist())
+        others = Counter(labels[labels != label].tolist())
         most = {f"<td>{other} ({n})</td>" for other, n in others.items() if n == max(others.values())}
         assert any(line.endswith(end) for end in most or {"<td></td>"})
 
@@ -367,8 +368,8 @@ def test_curves_and_thresholds_are_those_of_the_predictions(rows, tmp_path):
     for curve, label in zip(data["errors"]["ranking"], held_out.classes.tolist(), strict=True):
         assert data["classes"][curve["class"]] == label
         scores = held_out.scores().by_class[label]
-        assert f"AUC of {label}: {scores.auc:.3f} (" in curve["said"][0]
-        assert f"Average precision of {label}: {scores.average_precision:.3f} (" in curve["said"][1]
+        assert f"AUC of {label}: {scores.auc:.3f} (" in curve["captions"][0]
+        assert f"Average precision of {label}: {scores.average_precision:.3f} (" in curve["captions"][1]
         for point, expected in zip(curve["points"], held_out.ranking_curve(label), strict=True):
             assert point[1:3] == [expected.n_called, expected.n_right]
             shares = [expected.recall, expected.false_positive_rate, expected.precision]
@@ -382,14 +383,14 @@ def test_two_classes_have_a_threshold(rows, tmp_path):
     _, held_out, data = held_out_page((X, y), tmp_path)
     rarer = min(np.unique(y).tolist(), key=y.tolist().count)
     assert [data["classes"][curve["class"]] for curve in data["errors"]["ranking"]] == [rarer]
-    found = data["errors"]["thresholds"]
-    for point, said in zip(found["points"], found["said"], strict=True):
+    thresholds = data["errors"]["thresholds"]
+    for point, sentence in zip(thresholds["points"], thresholds["sentences"], strict=True):
         called = held_out.truth[held_out.proba[:, held_out.classes.tolist().index(rarer)] >= point[0]]
         assert point[1:3] == [called.size, (called == rarer).sum()]
-        assert said.startswith(
+        assert sentence.startswith(
             f"With the threshold {point[0]:g}, {called.size} of 70 rows are called {rarer}"
         )
-        assert f"{(called == rarer).sum()} of the {(y == rarer).sum()} rows of {rarer} are found" in said
+        assert f"{(called == rarer).sum()} of the {(y == rarer).sum()} rows of {rarer} are found" in sentence
 
 
 def test_intervals_are_for_new_groups_if_rows_have_groups(rows, classifier, tmp_path):
@@ -397,11 +398,11 @@ def test_intervals_are_for_new_groups_if_rows_have_groups(rows, classifier, tmp_
     random = np.random.default_rng(0)
     groups = np.where(y == "one", 0, random.integers(1, 9, len(y)))  # all rows of one class are of one group
     proba = random.dirichlet([1.0, 1.0, 1.0], len(y))
-    held_out = HeldOut(classifier.classes_, y, proba, OF_NEW_GROUPS, groups)
+    held_out = HeldOut(classifier.classes_, y, proba, NEW_GROUPS, groups)
     page = page_of(classifier, X, y, held_out=held_out, folder=tmp_path)
     hits, confidence = held_out.labels == y, proba.max(axis=1)
     errors = data_of(page)["errors"]
-    assert "intervals from 9 groups" in errors["said"]
+    assert "intervals from 9 groups" in errors["caption"]
     for point in errors["reliability"]:
         inside = (confidence >= point["low"]) & (confidence < point["high"])
         expected = grouped_interval(hits[inside], groups[inside])
@@ -416,12 +417,12 @@ def test_intervals_are_for_new_groups_if_rows_have_groups(rows, classifier, tmp_
         in text
     )
     assert "Intervals are for rows of new groups" in text
-    of_any = page_of(classifier, X, y, held_out=replace(held_out, claim="given"), folder=tmp_path)
-    assert "it is not known whether these groups took part in fitting" in Outline(of_any).text
-    assert "Intervals are for rows of new groups" not in Outline(of_any).text
+    unknown = page_of(classifier, X, y, held_out=replace(held_out, claim="given"), folder=tmp_path)
+    assert "it is not known whether these groups took part in fitting" in Outline(unknown).text
+    assert "Intervals are for rows of new groups" not in Outline(unknown).text
 
 
-def test_what_next_of_a_table_with_noise_groups_and_copies(tmp_path):
+def test_what_next_of_a_table_with_noise_groups_and_duplicates(tmp_path):
     rng = np.random.default_rng(0)
     y = np.repeat(["a", "b"], [60, 8])
     X = pd.DataFrame({"far": rng.normal(8.0 * (y == "a")), "noise": 0.0})
@@ -434,10 +435,10 @@ def test_what_next_of_a_table_with_noise_groups_and_copies(tmp_path):
     assert "Rows have no groups." in text
     fitted = CorralClassifier(random_state=0).fit(X[1:], y[1:], groups=np.arange(67) // 3)
     text = text_of(fitted, X[1:], y[1:], folder=tmp_path)
-    said = (
+    sentence = (
         "1 variable of 2 describes no class and, on average over the rows of each class, carries no evidence"
     )
-    assert f"{said}: noise. Evidence depends on the other values of a row, so that it may" in text
+    assert f"{sentence}: noise. Evidence depends on the other values of a row, so that it may" in text
     assert "The training rows are of 23 groups" in text
     assert "is a copy of another" not in text
     assert "The recall of b is the least certain: " in text
@@ -482,27 +483,29 @@ def test_every_error_that_is_counted_is_shown(rows, tmp_path):
     few = held_out_page(rows, tmp_path, max_samples=wrong.size)[2]
     assert [row["position"] for row in few["rows"]] == sorted(wrong.tolist())
     text = Outline(held_out_page(rows, tmp_path, max_samples=4)[0]).text
-    said = "4 of the 120 rows that were held out in 3 folds, each once, wrong ones only, of which there are"
-    assert f"{said} {wrong.size}" in text
+    sentence = (
+        "4 of the 120 rows that were held out in 3 folds, each once, wrong ones only, of which there are"
+    )
+    assert f"{sentence} {wrong.size}" in text
 
 
-def test_levels_that_only_a_held_out_row_has(rows, tmp_path):
+def test_categories_that_only_a_held_out_row_has(rows, tmp_path):
     X, y = rows
-    table = X.assign(f=np.where(np.arange(len(y)) == 7, "rare", "usual"))
+    table = X.assign(f=np.where(np.arange(len(y)) == 7, "rare", "frequent"))
     _, _, data = held_out_page((table, y), tmp_path, max_samples=200)
-    assert data["rows"][7]["values"][5] is None  # as in every row whose level is not known
+    assert data["rows"][7]["values"][5] is None  # as in every row with an unknown category
 
 
 def test_sample_sizes(rows, classifier, tmp_path):
     X, y = rows
-    found = estimate_sample_sizes(
+    result = estimate_sample_sizes(
         X, y, method="bound", tolerance=1e-3, initial_size=8, test_size=5, step=9, random_state=0
     )
-    page = page_of(classifier, X, sample_sizes=found, folder=tmp_path)
+    page = page_of(classifier, X, sample_sizes=result, folder=tmp_path)
     shown = data_of(page)["sampleSizes"]
-    assert [step["total"] for step in shown["steps"]] == [int(step.sizes.sum()) for step in found.steps]
-    assert shown["steps"][-1]["epsilon"] == float(f"{found.epsilon:.4g}")
-    assert found.reason in Outline(page).text
+    assert [step["total"] for step in shown["steps"]] == [int(step.sizes.sum()) for step in result.steps]
+    assert shown["steps"][-1]["epsilon"] == float(f"{result.epsilon:.4g}")
+    assert result.reason in Outline(page).text
     assert "sample-sizes" in Outline(page).ids
     assert "sample-sizes" not in Outline(page_of(classifier, X, folder=tmp_path)).ids
 
@@ -511,16 +514,16 @@ def test_a_learning_curve_beside_the_accuracy_of_the_summary(rows, tmp_path):
     X, y = rows
     fitted = CorralClassifier(random_state=3).fit(X[::2], y[::2])
     held_out = HeldOut(fitted.classes_, y[1::2], fitted.predict_proba(X[1::2]))
-    found = LearningCurve.from_estimator(fitted, goal=0.9, random_state=0)
-    page = page_of(fitted, X[1::2], y[1::2], held_out=held_out, sample_sizes=found, folder=tmp_path)
+    curve = LearningCurve.from_estimator(fitted, goal=0.9, random_state=0)
+    page = page_of(fitted, X[1::2], y[1::2], held_out=held_out, sample_sizes=curve, folder=tmp_path)
     text = Outline(page).text
     assert data_of(page)["sampleSizes"] is None
     assert "steps" not in Outline(page).ids
-    assert f"the curve has the accuracy {found.accuracy(found.n_rows).value:.3f}, estimated" in text
-    heads, lines = found.table()
+    assert f"the curve has the accuracy {curve.accuracy(curve.n_rows).value:.3f}, estimated" in text
+    heads, lines = curve.table()
     assert all(cell in text for line in (heads, *lines) for cell in line)
-    assert found.needs_in_words()
-    assert all(sentence in text for sentence in found.needs_in_words())
+    assert curve.needs_in_words()
+    assert all(sentence in text for sentence in curve.needs_in_words())
     accuracy = held_out.scores().accuracy
     assert f"The {accuracy:.1%} of the summary were counted on rows that took no part in fitting" in text
     assert "in cross-validation" not in text
@@ -560,19 +563,19 @@ def test_words_on_rows_that_are_novel():
     assert "rows is most often length (in 9 of 9): see whether the units" in tables.why_novel(
         9, 9, counts, {}
     )
-    for new, known, expected in (
+    for new, training, expected in (
         (19.7, 197.0, "; median 19.7, of training rows 197: about 10 times smaller"),
         (3.1e6, 2900.0, "; median 3100000, of training rows 2900: about 1000 times larger"),
         (30.0, 10.0, "; median 30, of training rows 10"),
         (-1.0, 10.0, "; median -1, of training rows 10"),
     ):
-        said = tables.why_novel(90, 9, counts, {"length": (new, known)})
-        assert said.startswith(
+        sentence = tables.why_novel(90, 9, counts, {"length": (new, training)})
+        assert sentence.startswith(
             "9 of the novel rows were looked at. What makes them unlike the training rows is"
         )
-        assert f"most often length (in 9 of 9{expected}): see whether the units" in said
-        said = tables.shifted_table(10, counts, {"length": (new, known)})
-        assert f"outside the range of the training rows in length (in 9 of 10{expected}): see" in said
+        assert f"most often length (in 9 of 9{expected}): see whether the units" in sentence
+        sentence = tables.shifted_table(10, counts, {"length": (new, training)})
+        assert f"outside the range of the training rows in length (in 9 of 10{expected}): see" in sentence
     assert tables.why_novel(9, 9, {"length": 4}, {}) == ""
 
 
@@ -587,11 +590,13 @@ def test_a_nearest_class_that_lacks_a_variable_is_said_to_lack_it():
     X = pd.DataFrame({"a": rng.normal(size=80) + 3.0 * (y == "half"), "b": rng.normal(size=80)})
     X.loc[y == "half", "b"] = np.nan
     a, b = np.meshgrid(np.linspace(-3.0, 6.0, 20), np.linspace(-4.0, 4.0, 20))
-    found = CorralClassifier(random_state=0).fit(X, y).explain(pd.DataFrame({"a": a.ravel(), "b": b.ravel()}))
-    apart = (found.nearest == "half") & (found.label == "full") & ~found.novel
-    assert 0 < apart.sum() < len(found)
+    explanation = (
+        CorralClassifier(random_state=0).fit(X, y).explain(pd.DataFrame({"a": a.ravel(), "b": b.ravel()}))
+    )
+    apart = (explanation.nearest == "half") & (explanation.label == "full") & ~explanation.novel
+    assert 0 < apart.sum() < len(explanation)
     lacks = "No row of half has a value of b, so that only other variables are compared."
-    assert [lacks in found.sentences(i)["place"] for i in range(len(found))] == apart.tolist()
+    assert [lacks in explanation.sentences(i)["place"] for i in range(len(explanation))] == apart.tolist()
 
 
 def test_summary_and_parameters_are_in_words(rows, tmp_path):
@@ -604,7 +609,7 @@ def test_summary_and_parameters_are_in_words(rows, tmp_path):
     assert f"with a log loss of {fitted.cv_log_loss_:.3f}" in text
     for name, share in fitted.model_.pool.shares().items():
         assert name in text
-        assert f"counts for {share:.0%}" in text
+        assert f"weight {share:.0%}" in text
     for name, value in fitted.get_params().items():
         assert name in text
         assert repr(value) in text
@@ -665,7 +670,11 @@ def test_extreme_and_constant_columns(rows, tmp_path, factor, scale):
     numbers = [number for row in data["rows"] for number in row["evidence"] + row["values"]]
     assert np.isfinite(numbers).all()
     assert np.isfinite(data["curves"]["1"]["x"]).all()
-    assert data["curves"]["2"] == {"levels": ["1"], "y": [[1000]] * 3, "others": 0}  # few values are bars
+    assert data["curves"]["2"] == {
+        "categories": ["1"],
+        "y": [[1000]] * 3,
+        "nOthers": 0,
+    }  # few values are bars
 
 
 # One file, not too large
@@ -697,20 +706,20 @@ def wide():
     return quick().fit(X, y), X
 
 
-def test_wide_tables_are_thinned_out(wide, tmp_path, monkeypatch):
+def test_wide_tables_show_fewer_variables_and_rows(wide, tmp_path, monkeypatch):
     fitted, X = wide
     monkeypatch.setattr("corral.report._MOST_BYTES", 310_000)
     page = page_of(fitted, X, max_samples=200, folder=tmp_path)
-    data, found = data_of(page), fitted.describe()
+    data, description = data_of(page), fitted.describe()
     assert len(page) < 310_000
-    assert "Of 260 variables this page shows the 200" in Outline(page).text
+    assert "This page shows the 200 of 260 variables" in Outline(page).text
     assert {f"x{j}" for j in range(230, 232)} | {f"x{j}" for j in range(240, 260)} <= set(data["variables"])
-    place = np.argsort(found.order, axis=1)
+    place = np.argsort(description.order, axis=1)
     # What is not shown marks no class, and stronger than no variable that is shown.
-    shown = np.isin(found.feature_names, data["variables"])
+    shown = np.isin(description.feature_names, data["variables"])
     assert shown.sum() == 200
     assert place[:, ~shown].min() > 20
-    assert not found.markers[:, ~shown].any()
+    assert not description.markers[:, ~shown].any()
     assert "and 6 more" in Outline(page).text
     assert f"{len(data['rows'])} of the 240 rows given" in Outline(page).text
     assert 20 <= len(data["rows"]) < 200
@@ -726,7 +735,7 @@ def test_the_strongest_variables_of_every_class_have_curves(wide, tmp_path, monk
         assert {str(j) for j in data["order"][a][:n_strongest]} <= set(data["curves"])
 
 
-def test_many_classes_are_thinned_out(tmp_path):
+def test_many_classes_show_fewer_variables(tmp_path):
     random = np.random.default_rng(0)
     y = np.repeat(np.arange(42), 2)
     X = random.normal(size=(42, 100))[y] + random.normal(size=(84, 100))
@@ -763,8 +772,8 @@ def test_names_stay_inert(rows, tmp_path):
     labels = np.where(y == "one", HOSTILE, y)
     fitted = quick().fit(hostile, labels)
     page = page_of(fitted, hostile, labels, title=HOSTILE, source=HOSTILE, folder=tmp_path)
-    usual = page_of(plain, X, y, title="t", source="s", folder=tmp_path)
-    assert Outline(page).tags == Outline(usual).tags
+    expected = page_of(plain, X, y, title="t", source="s", folder=tmp_path)
+    assert Outline(page).tags == Outline(expected).tags
     assert re.fullmatch(r"[\w+/=]+", page.partition('id="data">')[2].partition("<")[0], re.ASCII)
     data = data_of(page)
     assert HOSTILE in data["classes"]
@@ -828,21 +837,22 @@ def test_refuses_in_one_sentence(rows, classifier, tmp_path):
     page = tmp_path / "page.html"
     page.write_text("what was there before")
     other = HeldOut(np.array(["a", "b"]), np.array(["a"]), np.array([[1.0, 0.0]]))
-    of_rows = HeldOut.of_folds(quick(), X, y, cv=2)
+    folds = HeldOut.of_folds(quick(), X, y, cv=2)
     assert refused(TypeError, page, RodeoDensity().fit(X), X).endswith("not of a RodeoDensity.")
     assert refused(TypeError, page, "page.html", X).endswith(
         "a str; call write_report(estimator, X, y, path)."
     )
-    said = refused(TypeError, page, classifier, "page.html", X)
-    assert said == (
+    sentence = refused(TypeError, page, classifier, "page.html", X)
+    assert sentence == (
         "X must hold the rows to browse, got 'page.html'; call write_report(estimator, X, y, path)."
     )
-    said = refused(TypeError, page, classifier, X, "page.html")
+    sentence = refused(TypeError, page, classifier, X, "page.html")
     assert (
-        said == "y must hold the classes of the rows, got 'page.html'; the file is named by path='page.html'."
+        sentence
+        == "y must hold the classes of the rows, got 'page.html'; the file is named by path='page.html'."
     )
     assert "is not fitted" in refused(NotFittedError, page, RodeoClassifier(), X)
-    for arguments, options, said in (
+    for arguments, options, sentence in (
         ((X, y[:5]), {}, "y must hold a label for each of the 120 rows of X, got 5."),
         (
             (X, np.where(np.arange(120) == 7, "six", y)),
@@ -851,20 +861,20 @@ def test_refuses_in_one_sentence(rows, classifier, tmp_path):
         ),
         ((X,), {"max_samples": 0}, "max_samples"),
         ((X,), {"held_out": other}, "held_out has the classes ['a'"),
-        ((X,), {"held_out": of_rows}, "held_out names rows of X, and y, their labels, is not given."),
-        ((X[:50], y[:50]), {"held_out": of_rows}, "held_out names row 119 of X, which has 50 rows."),
-        ((X, y[::-1]), {"held_out": of_rows}, "other labels of its rows than y"),
+        ((X,), {"held_out": folds}, "held_out names rows of X, but y, their classes, is not given."),
+        ((X[:50], y[:50]), {"held_out": folds}, "held_out names row 119 of X, which has 50 rows."),
+        ((X, y[::-1]), {"held_out": folds}, "other classes of its rows than y"),
         ((X.assign(c=np.inf),), {}, "infinite"),
         ((X.drop(columns="c"),), {}, "feature names"),
     ):
-        assert said in refused(ValueError, page, classifier, *arguments, **options)
+        assert sentence in refused(ValueError, page, classifier, *arguments, **options)
     assert "there is no folder" in refused(FileNotFoundError, tmp_path / "none" / "page.html", classifier, X)
 
 
 def test_says_which_package_is_missing(rows, classifier, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    said = refused(ImportError, tmp_path / "page.html", classifier, rows[0])
-    assert said == 'Reports need jinja2: pip install "corral[cli]".'
+    sentence = refused(ImportError, tmp_path / "page.html", classifier, rows[0])
+    assert sentence == 'Reports need jinja2: pip install "corral[cli]".'
 
 
 def test_few_values_are_bars(tmp_path):
@@ -873,13 +883,13 @@ def test_few_values_are_bars(tmp_path):
     X = pd.DataFrame({"far": rng.normal(8.0 * (y == "a")), "year": 2007.0 + np.arange(60) % 3})
     X.loc[5, "year"] = np.nan
     curves = data_of(page_of(quick().fit(X, y), X, folder=tmp_path))["curves"]
-    assert curves["1"]["levels"] == ["2007", "2008", "2009"]
+    assert curves["1"]["categories"] == ["2007", "2008", "2009"]
     assert curves["1"]["y"] == [[345, 345, 310], [333, 333, 333]]
-    assert "levels" not in curves["0"]
+    assert "categories" not in curves["0"]
 
 
 def test_bars_and_the_map_are_those_of_the_table(tmp_path):
-    """Of compressed classes, too, all rows count; filled marks are those of the leading markers."""
+    """Of compressed classes, too, all rows count; filled marks are the leading markers."""
     rng = np.random.default_rng(0)
     y = np.repeat(["a", "b", "c"], [100, 200, 300])
     X = pd.DataFrame({f"x{j}": rng.normal(j * (y == "a")) for j in range(6)})

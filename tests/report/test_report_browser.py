@@ -73,8 +73,8 @@ def browser(tmp_path_factory):
 def model():
     """Four of the ten groups, some rows to train on and some new ones."""
     X, y = make_ten_groups(40, random_state=0)
-    some = y <= 4
-    frame, y = pd.DataFrame(X[some, :14], columns=[f"x{j}" for j in range(14)]), y[some]
+    kept = y <= 4
+    frame, y = pd.DataFrame(X[kept, :14], columns=[f"x{j}" for j in range(14)]), y[kept]
     train, test = np.arange(len(y)) % 2 == 0, np.arange(len(y)) % 2 == 1
     fitted = quick().fit(frame[train], y[train])
     return fitted, frame[test], y[test]
@@ -82,7 +82,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def pages(model, tmp_path_factory):
-    """Addresses of pages: a usual one, and others with hostile names, levels and gaps, or no explanations."""
+    """Addresses of pages: plain names, hostile names, categories and missing values, LSPC."""
     folder = tmp_path_factory.mktemp("pages")
     fitted, X, y = model
     held_out = HeldOut(fitted.classes_, y, fitted.predict_proba(X))
@@ -90,17 +90,17 @@ def pages(model, tmp_path_factory):
         X, y, method="bound", tolerance=0.1, initial_size=6, test_size=4, step=8, random_state=0
     )
     write_report(
-        fitted, X, y, folder / "usual.html", held_out=held_out, sample_sizes=sizes, source="groups.csv"
+        fitted, X, y, folder / "plain.html", held_out=held_out, sample_sizes=sizes, source="groups.csv"
     )
     names = {"x0": HOSTILE, "x1": LONG}
     hostile, labels = X.rename(columns=names), np.array([HOSTILE, LONG, "three", "four"])[y - 1]
     hostile.index = [HOSTILE] * len(hostile)
-    of_names = quick().fit(hostile, labels)
-    write_report(of_names, hostile, labels, folder / "hostile.html", title=HOSTILE, source=HOSTILE)
-    mixed, kinds = table_of_levels()
+    hostile_fit = quick().fit(hostile, labels)
+    write_report(hostile_fit, hostile, labels, folder / "hostile.html", title=HOSTILE, source=HOSTILE)
+    mixed, kinds = table_of_categories()
     with pytest.warns(UserWarning, match="no training row has a value of 'unknown', which is ignored"):
-        of_levels = quick().fit(mixed, kinds)
-    write_report(of_levels, mixed, kinds, folder / "mixed.html")
+        mixed_fit = quick().fit(mixed, kinds)
+    write_report(mixed_fit, mixed, kinds, folder / "mixed.html")
     write_report(LSPClassifier(random_state=0).fit(X, y), X, y, folder / "lspc.html")
     return {path.stem: path.as_uri() for path in folder.glob("*.html")}
 
@@ -122,7 +122,7 @@ def far(model, tmp_path_factory):
 @pytest.fixture(scope="module")
 def real(tmp_path_factory):
     """Reports of three real tables, with what they are made of: classifier, new rows, predictions of them."""
-    folder, found = tmp_path_factory.mktemp("real"), {}
+    folder, reports = tmp_path_factory.mktemp("real"), {}
     digits = load_digits(as_frame=True)
     birds, species = load_penguins(return_X_y=True)
     tables = {
@@ -136,12 +136,12 @@ def real(tmp_path_factory):
         held_out = HeldOut(fitted.classes_, labels[~train], fitted.predict_proba(X[~train]))
         page = folder / f"{name}.html"
         write_report(fitted, X[~train], labels[~train], page, held_out=held_out, source=name, max_samples=100)
-        found[name] = page.as_uri(), fitted, X[~train], held_out
-    return found
+        reports[name] = page.as_uri(), fitted, X[~train], held_out
+    return reports
 
 
-def table_of_levels():
-    """Levels with long and hostile names, more of them than are drawn, and gaps."""
+def table_of_categories():
+    """Categories with long and hostile names, more than are drawn, and missing values."""
     rng = np.random.default_rng(0)
     y = np.repeat(["a", "b", "c"], 30)
     X = pd.DataFrame(
@@ -157,8 +157,8 @@ def table_of_levels():
 
 
 @pytest.fixture
-def usual(browser, pages):
-    return opened(browser, pages["usual"])
+def plain(browser, pages):
+    return opened(browser, pages["plain"])
 
 
 def opened(browser, address, width=1280, media="screen", scheme="light"):
@@ -269,12 +269,12 @@ def row_table(browser, caption):
 # It asks nobody
 
 
-@pytest.mark.parametrize("name", ["usual", "hostile", "mixed", "lspc"])
+@pytest.mark.parametrize("name", ["plain", "hostile", "mixed", "lspc"])
 def test_opens_from_a_file_without_network_or_complaint(browser, pages, name):
     opened(browser, pages[name])
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
-    assert asked == [pages[name]]
+    requested = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    assert requested == [pages[name]]
     assert browser.get_log("browser") == []
     assert listed(browser)  # the script ran to its end
 
@@ -302,42 +302,42 @@ def signed(number):
     return f"{number:+.2f}" if abs(round(number, 2)) > 0.0 else "0.00"
 
 
-def test_rows_equal_explain(usual, model):
+def test_rows_equal_explain(plain, model):
     fitted, X, y = model
     explanation, proba = fitted.explain(X), fitted.predict_proba(X)
     typicality = fitted.typicality(X)
     resting = next(i for i in range(len(X)) if explanation.caution(i))
     for i in (0, 17, 41, 79, resting):
-        pick(usual, X.index[i])
-        assert one(usual, "#row h3").text == f"Row {X.index[i]}, labelled {explanation.label[i]}"
+        pick(plain, X.index[i])
+        assert one(plain, "#row h3").text == f"Row {X.index[i]}, labelled {explanation.label[i]}"
         verdict = explanation.sentences(i, f"Row {X.index[i]}")["label"]
         right = explanation.label[i] == y[i]
         judgement = "Right." if right else f"Wrong: {misreading(y[i], explanation.label[i], proba[i].max())}"
-        assert one(usual, ".verdict").text == f"{verdict} {judgement}"
-        shown = {line[0]: line[1:3] for line in row_table(usual, "Probabilities")}
+        assert one(plain, ".verdict").text == f"{verdict} {judgement}"
+        shown = {line[0]: line[1:3] for line in row_table(plain, "Probabilities")}
         pairs = zip(fitted.classes_, proba[i], typicality[i], strict=True)
         assert shown == {str(label): [f"{p:.3f}", f"{share:.3f}"] for label, p, share in pairs}
-        shown = {line[0]: line[1:3] for line in row_table(usual, "Evidence")}
+        shown = {line[0]: line[1:3] for line in row_table(plain, "Evidence")}
         assert shown == {
             name: [f"{explanation.values[i, j]:.4g}", signed(explanation.evidence[i, j])]
             for j, name in enumerate(explanation.feature_names)
         }
-        text = one(usual, "#row").text
-        said = explanation.sentences(i, f"Row {X.index[i]}", fitted.describe())
-        assert all(sentence in text for key, sentence in said.items() if key != "nearest")
-        assert ("Caution: " in text) == bool(said["caution"])
-        support = row_table(usual, "Nearest training rows")[1:]
+        text = one(plain, "#row").text
+        sentence = explanation.sentences(i, f"Row {X.index[i]}", fitted.describe())
+        assert all(sentence in text for key, sentence in sentence.items() if key != "nearest")
+        assert ("Caution: " in text) == bool(sentence["caution"])
+        support = row_table(plain, "Nearest training rows")[1:]
         assert [line[:2] for line in support] == [
             [f"training row {label}", f"{share:.3f}"]
             for label, share in zip(explanation.row_names[i], explanation.shares[i], strict=True)
         ]
 
 
-def test_the_waterfall_adds_up_to_the_odds_of_explain(usual, model):
+def test_the_waterfall_adds_up_to_the_odds_of_explain(plain, model):
     fitted, X, _ = model
     explanation = fitted.explain(X)
     for i in (0, 17, 41):
-        pick(usual, X.index[i])
+        pick(plain, X.index[i])
         evidence = explanation.evidence[i]
         strongest = np.argsort(-np.abs(evidence.round(2)), kind="stable")[:12]
         rest = np.delete(evidence, strongest).sum()
@@ -347,15 +347,15 @@ def test_the_waterfall_adds_up_to_the_odds_of_explain(usual, model):
             ["2 other variables", signed(rest)],
             ["log odds", signed(explanation.log_odds[i])],
         ]
-        assert lines_of_waterfall(usual) == expected
-        bars = bars_of_waterfall(usual)
+        assert lines_of_waterfall(plain) == expected
+        bars = bars_of_waterfall(plain)
         ends = np.cumsum([float(number) for _, number in expected[:-1]])
         longest = int(np.abs(np.diff(ends)).argmax()) + 1
-        unit = (bars[longest][2] - bars[longest][1]) / abs(ends[longest] - ends[longest - 1])
+        scale = (bars[longest][2] - bars[longest][1]) / abs(ends[longest] - ends[longest - 1])
         zero = bars[0][1]
         for k, (kind, left, right) in enumerate(bars[1:-1], start=1):
             assert kind == ("for" if ends[k] >= ends[k - 1] else "against")
-            drawn = sorted((zero + unit * ends[k - 1], zero + unit * ends[k]))
+            drawn = sorted((zero + scale * ends[k - 1], zero + scale * ends[k]))
             assert [left, right] == pytest.approx(drawn, abs=1.1)
         assert ends[-1] == pytest.approx(explanation.log_odds[i], abs=0.075)  # each is rounded
 
@@ -363,10 +363,10 @@ def test_the_waterfall_adds_up_to_the_odds_of_explain(usual, model):
 def lines_of_waterfall(browser):
     """Names and numbers, line by line."""
     texts = browser.execute_script("""
-        const of = (node) => node.querySelector("title")?.textContent ?? node.textContent;
+        const name = (node) => node.querySelector("title")?.textContent ?? node.textContent;
         const at = (node) => ["x", "y"].map((name) => Number(node.getAttribute(name)));
         const texts = [...document.querySelectorAll("#row .waterfall svg text")];
-        return texts.map((node) => [...at(node), of(node)]);
+        return texts.map((node) => [...at(node), name(node)]);
     """)
     lines = {}
     for x, y, text in sorted(texts):
@@ -385,32 +385,38 @@ def bars_of_waterfall(browser):
     """)
 
 
-MARKS = {"high": "●", "low": "●", "narrow": "▬", "wide": "▬"}
+FILLED = {"high": "●", "low": "●", "narrow": "▬", "wide": "▬"}
 
 
 HOLLOW = {"●": "○", "▬": "▭", "◆": "◇"}
 
 
-def mark(found, a, j):
-    filled = MARKS.get(found.direction[a, j], "◆")
-    return "" if not found.markers[a, j] else filled if j in found.leading_markers(a) else HOLLOW[filled]
+def symbol(description, a, j):
+    filled = FILLED.get(description.direction[a, j], "◆")
+    return (
+        ""
+        if not description.markers[a, j]
+        else filled
+        if j in description.leading_markers(a)
+        else HOLLOW[filled]
+    )
 
 
-def test_map_equals_describe(usual, model):
+def test_map_equals_describe(plain, model):
     fitted, _, _ = model
-    found = fitted.describe()
-    unfold(usual, "#relevance")
-    shown = {tuple(line[:2]): line[2:] for line in cells(usual, "#relevance .behind")}
-    assert len(shown) == found.effect.size
-    for a, j in np.ndindex(found.effect.shape):
+    description = fitted.describe()
+    unfold(plain, "#relevance")
+    shown = {tuple(line[:2]): line[2:] for line in cells(plain, "#relevance .behind")}
+    assert len(shown) == description.effect.size
+    for a, j in np.ndindex(description.effect.shape):
         difference, effect, pvalue, describes = shown[str(fitted.classes_[a]), f"x{j}"]
-        assert f"x{j} {difference or '(no clear difference)'}" == found.phrase(a, j)
-        assert float(effect) == pytest.approx(found.effect[a, j], abs=0.005001)
-        assert float(pvalue) == float(f"{found.pvalue[a, j]:.1g}")
-        assert describes == (f"{mark(found, a, j)} yes" if found.markers[a, j] else "no")
-    marks = contents(usual, "#map a")
-    assert marks == [mark(found, a, j) for a, j in np.ndindex(found.effect.shape)]
-    assert len(set(marks)) > 1
+        assert f"x{j} {difference or '(no clear difference)'}" == description.phrase(a, j)
+        assert float(effect) == pytest.approx(description.effect[a, j], abs=0.005001)
+        assert float(pvalue) == float(f"{description.pvalue[a, j]:.1g}")
+        assert describes == (f"{symbol(description, a, j)} yes" if description.markers[a, j] else "no")
+    symbols = contents(plain, "#map a")
+    assert symbols == [symbol(description, a, j) for a, j in np.ndindex(description.effect.shape)]
+    assert len(set(symbols)) > 1
 
 
 # Red, green and blue of a colour, however it is written.
@@ -434,16 +440,16 @@ def test_each_meaning_has_its_colour_in_the_map_and_below_it(browser, real):
             return [[...document.querySelectorAll("#map a")].map(kind),
                     [...document.querySelectorAll("#map .legend .swatch")].map(kind)];
         """)
-        expected = ["more" if " more often" in of or of == "shape" else of for of in direction]
-        expected = ["less" if of.endswith(" less often") else of for of in expected]
+        expected = ["more" if " more often" in each or each == "shape" else each for each in direction]
+        expected = ["less" if each.endswith(" less often") else each for each in expected]
         assert kinds == expected
         assert set(kinds) <= set(legend)
 
 
 def test_red_is_high_and_blue_is_low(browser, real):
     address, fitted, _, _ = real["cancer"]
-    found = fitted.describe()
-    effects, heights = found.effect.ravel(), np.isin(found.direction.ravel(), ["high", "low"])
+    description = fitted.describe()
+    effects, heights = description.effect.ravel(), np.isin(description.direction.ravel(), ["high", "low"])
     script = "const cells = [...document.querySelectorAll('#map a')];"
     script += "return cells.map((cell) => seen(getComputedStyle(cell).backgroundColor));"
     colours = np.array(opened(browser, address).execute_script(PEN + script))
@@ -457,35 +463,34 @@ def test_red_is_high_and_blue_is_low(browser, real):
     assert (steps < 0).sum() > 2
 
 
-def test_a_cell_says_its_phrase_effect_and_pvalue(usual, model):
-    found = model[0].describe()
+def test_a_cell_says_its_phrase_effect_and_pvalue(plain, model):
+    description = model[0].describe()
     for a, j in ((2, 3), (0, 13)):
-        said = (
-            f"{a + 1}: {found.phrase(a, j)}; effect {found.effect[a, j]:+.2f}, p-value "
-            f"{float(f'{found.pvalue[a, j]:.1g}'):g}{'; describes the class' * int(found.markers[a, j])}"
-        )
-        cell = one(usual, f"a[href='#class-{a}-variable-{j}']")
-        assert re.sub(r"e-0*(\d)", r"e-\1", said) == cell.get_attribute("aria-label")
-        usual.execute_script("arguments[0].scrollIntoView({block: 'center'})", cell)
-        ActionChains(usual, duration=0).move_to_element(cell).perform()
-        assert one(usual, ".said").text == cell.get_attribute("aria-label")
+        pvalue = float(f"{description.pvalue[a, j]:.1g}")
+        sentence = f"{a + 1}: {description.phrase(a, j)}; effect {description.effect[a, j]:+.2f}, "
+        sentence += f"p-value {pvalue:g}{'; describes the class' * int(description.markers[a, j])}"
+        cell = one(plain, f"a[href='#class-{a}-variable-{j}']")
+        assert re.sub(r"e-0*(\d)", r"e-\1", sentence) == cell.get_attribute("aria-label")
+        plain.execute_script("arguments[0].scrollIntoView({block: 'center'})", cell)
+        ActionChains(plain, duration=0).move_to_element(cell).perform()
+        assert one(plain, ".sentence").text == cell.get_attribute("aria-label")
     cell.send_keys(Keys.ARROW_LEFT)
-    assert one(usual, ".said").text.startswith(f"1: {found.phrase(0, 12)}; effect ")
+    assert one(plain, ".sentence").text.startswith(f"1: {description.phrase(0, 12)}; effect ")
 
 
-def test_a_class_shows_its_six_strongest_variables(usual, model):
-    found = model[0].describe()
+def test_a_class_shows_its_six_strongest_variables(plain, model):
+    description = model[0].describe()
     for a in range(4):
-        usual.get(usual.current_url.partition("#")[0] + f"#class-{a}")
-        until_focus_is_on(usual, f"Class {a + 1}")
-        strongest = found.order[a, :6]
-        assert texts(usual, ".class-page:not([hidden]) figcaption") == [
-            f"{mark(found, a, j)} {found.phrase(a, j)}".strip() for j in strongest
+        plain.get(plain.current_url.partition("#")[0] + f"#class-{a}")
+        until_focus_is_on(plain, f"Class {a + 1}")
+        strongest = description.order[a, :6]
+        assert texts(plain, ".class-page:not([hidden]) figcaption") == [
+            f"{symbol(description, a, j)} {description.phrase(a, j)}".strip() for j in strongest
         ]
         assert strongest.tolist() != list(range(6)) or a == 0
-        listed = [(line[0], line[-1]) for line in cells(usual, ".class-page:not([hidden]) > .table")]
-        assert listed == [(f"x{j}", signed(found.evidence[a, j])) for j in found.order[a]]
-        assert texts(usual, ".class-page:not([hidden]) > ul li") == found.lines(a)
+        listed = [(line[0], line[-1]) for line in cells(plain, ".class-page:not([hidden]) > .table")]
+        assert listed == [(f"x{j}", signed(description.evidence[a, j])) for j in description.order[a]]
+        assert texts(plain, ".class-page:not([hidden]) > ul li") == description.lines(a)
 
 
 def test_what_tells_two_classes_apart_best(browser, real):
@@ -493,12 +498,12 @@ def test_what_tells_two_classes_apart_best(browser, real):
     page = ".class-page:not([hidden])"
     for rival in ("Chinstrap", "Gentoo"):
         Select(one(browser, f"{page} .control select")).select_by_visible_text(rival)
-        said = one(browser, f"{page} .curves > p").text
+        sentence = one(browser, f"{page} .curves > p").text
         best = {"Chinstrap": "bill_length_mm", "Gentoo": "flipper_length_mm"}[rival]
-        assert said.startswith(
-            f"What tells Adelie from {rival} best, one variable at a time: {best} (overlap "
+        assert sentence.startswith(
+            f"Single variables that separate Adelie from {rival} best: {best} (overlap "
         )
-        assert 0 < int(re.search(r"overlap (\d+) %", said)[1]) < 30
+        assert 0 < int(re.search(r"overlap (\d+)%", sentence)[1]) < 30
     click(browser, f"{page} .curves > p a")
     until(browser, lambda: one(browser, "figure.large figcaption").text.startswith("● flipper_length_mm low"))
 
@@ -507,49 +512,49 @@ def test_curves_that_are_left_out_are_told_of(browser, model, tmp_path, monkeypa
     fitted, X, _ = model
     monkeypatch.setattr("corral.report.contents._MOST_CURVE_POINTS", 0)  # so there are the fewest, six
     opened(browser, write_report(fitted, X, path=tmp_path / "r.html").as_uri())
-    found, figures = fitted.describe(), ".class-page:not([hidden]) figcaption"
+    description, figures = fitted.describe(), ".class-page:not([hidden]) figcaption"
     drawn = len(every(browser, figures))
     note = one(browser, ".class-page:not([hidden]) .note").text
     assert drawn + note.count("; others") == 6
-    assert found.phrase(0, found.order[0, 5]) in note
+    assert description.phrase(0, description.order[0, 5]) in note
 
 
 # It answers to mouse and keys
 
 
-def test_a_cell_of_the_map_leads_to_the_class_and_the_variable_by_mouse_and_keys(usual):
-    click(usual, "a[href='#class-2-variable-13']")
-    until_focus_is_on(usual, "Class 3")
-    assert "x13" in one(usual, "figure.large figcaption").text
-    assert one(usual, "#class-links [aria-current]").text == "3"
-    usual.back()
-    until(usual, lambda: "#" not in usual.current_url)
-    one(usual, "#map a[tabindex='0']").send_keys(Keys.ARROW_RIGHT)
-    usual.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
-    assert "2: x1 " in usual.switch_to.active_element.get_attribute("aria-label")
-    assert len(every(usual, "#map a[tabindex='0']")) == 1
-    usual.switch_to.active_element.send_keys(Keys.ENTER)
-    until_focus_is_on(usual, "Class 2")
-    assert "x1 " in one(usual, "figure.large figcaption").text
+def test_a_cell_of_the_map_leads_to_the_class_and_the_variable_by_mouse_and_keys(plain):
+    click(plain, "a[href='#class-2-variable-13']")
+    until_focus_is_on(plain, "Class 3")
+    assert "x13" in one(plain, "figure.large figcaption").text
+    assert one(plain, "#class-links [aria-current]").text == "3"
+    plain.back()
+    until(plain, lambda: "#" not in plain.current_url)
+    one(plain, "#map a[tabindex='0']").send_keys(Keys.ARROW_RIGHT)
+    plain.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
+    assert "2: x1 " in plain.switch_to.active_element.get_attribute("aria-label")
+    assert len(every(plain, "#map a[tabindex='0']")) == 1
+    plain.switch_to.active_element.send_keys(Keys.ENTER)
+    until_focus_is_on(plain, "Class 2")
+    assert "x1 " in one(plain, "figure.large figcaption").text
 
 
-def test_class_pages_and_what_they_compare(usual):
-    click(usual, "#class-links a:nth-child(4)")
-    until_focus_is_on(usual, "Class 4")
-    assert [text for text in texts(usual, ".class-page h3") if text] == ["Class 4"]
+def test_class_pages_and_what_they_compare(plain):
+    click(plain, "#class-links a:nth-child(4)")
+    until_focus_is_on(plain, "Class 4")
+    assert [text for text in texts(plain, ".class-page h3") if text] == ["Class 4"]
     page = ".class-page:not([hidden])"
-    before = one(usual, f"{page} path.rival[d]:not(.key path)").get_attribute("d")
-    legend = one(usual, f"{page} .curves .legend")
+    before = one(plain, f"{page} path.rival[d]:not(.key path)").get_attribute("d")
+    legend = one(plain, f"{page} .curves .legend")
     other = "1" if "1" not in legend.text.split() else "2"
-    Select(one(usual, f"{page} .control select")).select_by_visible_text(other)
-    assert one(usual, f"{page} .curves .legend").text.split()[:2] == ["4", other]
-    assert one(usual, f"{page} path.rival[d]:not(.key path)").get_attribute("d") != before
-    unfold(usual, f"{page} .curves")
-    assert len(cells(usual, f"{page} .curves .behind")) == 6 * 49
+    Select(one(plain, f"{page} .control select")).select_by_visible_text(other)
+    assert one(plain, f"{page} .curves .legend").text.split()[:2] == ["4", other]
+    assert one(plain, f"{page} path.rival[d]:not(.key path)").get_attribute("d") != before
+    unfold(plain, f"{page} .curves")
+    assert len(cells(plain, f"{page} .curves .behind")) == 6 * 49
 
 
-def test_levels_are_bars_and_gaps_are_missing(browser, pages):
-    X, y = table_of_levels()
+def test_categories_are_bars_and_missing_values_are_shown(browser, pages):
+    X, y = table_of_categories()
     page = opened(browser, pages["mixed"] + "#class-0-variable-0")
     drawn = one(page, ".class-page:not([hidden]) figure.large")
     assert one(drawn, "figcaption").text.startswith('◆ low = "high" more often')
@@ -557,15 +562,15 @@ def test_levels_are_bars_and_gaps_are_missing(browser, pages):
     assert names[1:] == ["high", "low"]
     assert names[0].startswith("<img src=x")
     widths = [float(node.get_attribute("width")) for node in every(drawn, "rect.for")]
-    shares = [np.mean(X["low"][y == "a"] == level) for level in (HOSTILE, "high", "low")]
+    shares = [np.mean(X["low"][y == "a"] == category) for category in (HOSTILE, "high", "low")]
     np.testing.assert_allclose(np.array(widths) / max(widths), np.array(shares) / max(shares), atol=0.01)
     page.get(pages["mixed"] + "#class-1")
     words = one(page, ".class-page:not([hidden])").text
     assert "size missing more often" in words
-    assert "and 8 rarer levels" in words
+    assert "and 8 rarer categories" in words
     assert "NaN" not in one(page, "body").text
-    gap = int(np.flatnonzero(X["size"].isna())[0])
-    Select(one(page, "#list")).select_by_value(str(gap))
+    missing = int(np.flatnonzero(X["size"].isna())[0])
+    Select(one(page, "#list")).select_by_value(str(missing))
     assert ["size", "missing", "0.00", ""] in [
         line[:4] for line in cells(page, "#row .sides > :nth-child(2)")
     ]
@@ -576,76 +581,76 @@ def test_levels_are_bars_and_gaps_are_missing(browser, pages):
 
 def test_what_is_missing_sorts_after_numbers(browser, pages):
     page = opened(browser, pages["mixed"])
-    X, _ = table_of_levels()
-    gap = int(np.flatnonzero(X["size"].isna())[0])
-    Select(one(page, "#list")).select_by_value(str(gap))
-    at = texts(page, "#row .values thead th").index("size")
-    one(page, f"#row .values thead th:nth-child({at + 1}) button").click()
-    shown = [line[at] for line in cells(page, "#row .values")]
+    X, _ = table_of_categories()
+    missing = int(np.flatnonzero(X["size"].isna())[0])
+    Select(one(page, "#list")).select_by_value(str(missing))
+    column = texts(page, "#row .values thead th").index("size")
+    one(page, f"#row .values thead th:nth-child({column + 1}) button").click()
+    shown = [line[column] for line in cells(page, "#row .values")]
     numbers = [float(value) for value in shown if value != "missing"]
     assert numbers == sorted(numbers)
     assert shown[: len(numbers)] == [value for value in shown if value != "missing"]
 
 
-def test_tables_sort(usual):
+def test_tables_sort(plain):
     table = ".class-page:not([hidden]) > .table"
     head = f"{table} th:nth-child(3) button"
     for order, sign in (("ascending", 1), ("descending", -1)):
-        click(usual, head)
-        assert one(usual, f"{table} th:nth-child(3)").get_attribute("aria-sort") == order
-        effects = [sign * float(line[2]) for line in cells(usual, table)]
+        click(plain, head)
+        assert one(plain, f"{table} th:nth-child(3)").get_attribute("aria-sort") == order
+        effects = [sign * float(line[2]) for line in cells(plain, table)]
         assert effects == sorted(effects)
         assert len(set(effects)) > 5
-    one(usual, f"{table} th:nth-child(1) button").send_keys(Keys.ENTER)
-    assert [line[0] for line in cells(usual, table)] == [f"x{j}" for j in range(14)]  # not x1, x10, x11
+    one(plain, f"{table} th:nth-child(1) button").send_keys(Keys.ENTER)
+    assert [line[0] for line in cells(plain, table)] == [f"x{j}" for j in range(14)]  # not x1, x10, x11
 
 
-def test_tables_filter_and_show_all(usual, model):
+def test_tables_filter_and_show_all(plain, model):
     table = ".class-page:not([hidden]) > .table"
-    one(usual, f"{table} input").send_keys("X13")
-    assert [line[0] for line in cells(usual, table)] == ["x13"]
+    one(plain, f"{table} input").send_keys("X13")
+    assert [line[0] for line in cells(plain, table)] == ["x13"]
     evidence = "#row .table:has(button:not(.sort))"
-    assert len(cells(usual, evidence)) == 12
-    click(usual, f"{evidence} > button")
-    assert len(cells(usual, "#row .sides .table:nth-child(2)")) == model[0].n_features_in_
+    assert len(cells(plain, evidence)) == 12
+    click(plain, f"{evidence} > button")
+    assert len(cells(plain, "#row .sides .table:nth-child(2)")) == model[0].n_features_in_
 
 
-def test_a_row_is_picked_by_mouse_and_by_keys(usual):
-    click(usual, "#list option:nth-child(3)")
-    third, fourth = (named(option) for option in listed(usual)[2:4])
-    assert one(usual, "#row h3").text.startswith(f"Row {third},")
-    one(usual, "#list").send_keys(Keys.ARROW_DOWN)
-    assert one(usual, "#row h3").text.startswith(f"Row {fourth},")
+def test_a_row_is_picked_by_mouse_and_by_keys(plain):
+    click(plain, "#list option:nth-child(3)")
+    third, fourth = (named(option) for option in listed(plain)[2:4])
+    assert one(plain, "#row h3").text.startswith(f"Row {third},")
+    one(plain, "#list").send_keys(Keys.ARROW_DOWN)
+    assert one(plain, "#row h3").text.startswith(f"Row {fourth},")
 
 
-def test_rows_are_filtered_by_class_mistakes_and_text(usual, model):
+def test_rows_are_filtered_by_class_error_and_text(plain, model):
     fitted, X, y = model
     labels = fitted.predict(X)
-    click(usual, "#filter-wrong")
-    assert len(listed(usual)) == (labels != y).sum() > 0
-    assert all(row.startswith("✗") for row in listed(usual))
-    Select(one(usual, "#filter-truth")).select_by_visible_text("2")
-    assert len(listed(usual)) == ((labels != y) & (y == 2)).sum()
-    click(usual, "#filter-wrong")
-    assert len(listed(usual)) == (y == 2).sum()
-    Select(one(usual, "#filter-truth")).select_by_visible_text("all")
-    Select(one(usual, "#filter-label")).select_by_visible_text("3")
-    assert len(listed(usual)) == (labels == 3).sum()
-    Select(one(usual, "#order")).select_by_visible_text("least certain first")
+    click(plain, "#filter-wrong")
+    assert len(listed(plain)) == (labels != y).sum() > 0
+    assert all(row.startswith("✗") for row in listed(plain))
+    Select(one(plain, "#filter-truth")).select_by_visible_text("2")
+    assert len(listed(plain)) == ((labels != y) & (y == 2)).sum()
+    click(plain, "#filter-wrong")
+    assert len(listed(plain)) == (y == 2).sum()
+    Select(one(plain, "#filter-truth")).select_by_visible_text("all")
+    Select(one(plain, "#filter-label")).select_by_visible_text("3")
+    assert len(listed(plain)) == (labels == 3).sum()
+    Select(one(plain, "#order")).select_by_visible_text("least certain first")
     top = np.sort(fitted.predict_proba(X).max(axis=1)[labels == 3])
-    assert [row.split("(")[1][:5] for row in listed(usual)] == [f"{p:.3f}" for p in top]
-    one(usual, "#filter-text").send_keys("no such row")
-    assert listed(usual) == []
-    assert one(usual, "#row").text == "No row on this page is like that."
+    assert [row.split("(")[1][:5] for row in listed(plain)] == [f"{p:.3f}" for p in top]
+    one(plain, "#filter-text").send_keys("no such row")
+    assert listed(plain) == []
+    assert one(plain, "#row").text == "No row on this page matches."
 
 
-def test_a_cell_of_the_confusion_matrix_shows_its_rows(usual, model):
+def test_a_cell_of_the_confusion_matrix_shows_its_rows(plain, model):
     fitted, X, y = model
     labels = fitted.predict(X)
     a, b = next((a, b) for a, b in zip(y, labels, strict=True) if a != b)
-    click(usual, f"#confusion tbody tr:nth-child({a}) td:nth-child({b + 1}) button")
-    assert len(listed(usual)) == ((y == a) & (labels == b)).sum()
-    assert usual.switch_to.active_element.get_attribute("id") == "list"
+    click(plain, f"#confusion tbody tr:nth-child({a}) td:nth-child({b + 1}) button")
+    assert len(listed(plain)) == ((y == a) & (labels == b)).sum()
+    assert plain.switch_to.active_element.get_attribute("id") == "list"
 
 
 def test_errors_that_are_counted_come_first(browser, model, tmp_path):
@@ -670,12 +675,12 @@ def test_rows_that_deserve_a_look_are_linked(browser, model, far):
     explanation = fitted.explain(far)
     resting = np.array([bool(explanation.caution(i)) for i in range(len(y))])
     proba = np.sort(fitted.predict_proba(far), axis=1)
-    torn = proba[:, -2] >= proba[:, -1] / 2
+    ambiguous = proba[:, -2] >= proba[:, -1] / 2
     assert wrong.any()
     assert novel.any()
     assert (
         f"{wrong.sum()} wrong, {novel.sum()} novel, {resting.sum()} resting on one row or group, "
-        f"{torn.sum()} torn between two." in one(browser, "#look").text
+        f"{ambiguous.sum()} ambiguous." in one(browser, "#look").text
     )
     assert "The 8 rows on this page whose recorded class has the least prob" in one(browser, "#look").text
     lines = cells(browser, "#look")
@@ -747,16 +752,16 @@ def test_errors_on_other_rows_lead_nowhere(browser, model, tmp_path):
     assert not every(browser, "#confusion table button")
 
 
-def test_keys_reach_everything_and_show_where_they_are(usual):
-    keys = ActionChains(usual)
+def test_keys_reach_everything_and_show_where_they_are(plain):
+    keys = ActionChains(plain)
     keys.send_keys(Keys.TAB).perform()
-    skip = usual.switch_to.active_element
+    skip = plain.switch_to.active_element
     assert skip.text == "Skip to the contents"
     assert skip.rect["x"] >= 0
     assert skip.value_of_css_property("outline-style") == "solid"
     skip.send_keys(Keys.ENTER)
-    assert usual.switch_to.active_element.get_attribute("id") == "main"
-    n_controls = usual.execute_script("""
+    assert plain.switch_to.active_element.get_attribute("id") == "main"
+    n_controls = plain.execute_script("""
         window.outlines = new Set();
         const controls = [...document.querySelectorAll("main :is(a, button, input, select, summary)")];
         window.missed = new Set(controls.filter((node) => node.tabIndex >= 0 && node.checkVisibility()));
@@ -768,9 +773,9 @@ def test_keys_reach_everything_and_show_where_they_are(usual):
         return missed.size;
     """)
     assert n_controls > 60
-    ActionChains(usual).send_keys(Keys.TAB * (n_controls + 40)).perform()  # boxes that scroll are stops, too
-    assert usual.execute_script("return [...missed].map((node) => node.outerHTML)") == []
-    assert usual.execute_script("return [...outlines]") == ["solid"]
+    ActionChains(plain).send_keys(Keys.TAB * (n_controls + 40)).perform()  # boxes that scroll are stops, too
+    assert plain.execute_script("return [...missed].map((node) => node.outerHTML)") == []
+    assert plain.execute_script("return [...outlines]") == ["solid"]
 
 
 # Pictures to save
@@ -809,12 +814,12 @@ def saved(browser, downloads, selector):
 
 def cells_of(picture):
     """What is said of each cell, its text and its colour."""
-    found = []
+    saved_cells = []
     for group in picture.iter(f"{SVG}g"):
         title, ground, text = group
         if title.text:
-            found.append((title.text, text.text or "", ground.get("fill")))
-    return found
+            saved_cells.append((title.text, text.text or "", ground.get("fill")))
+    return saved_cells
 
 
 def seen_cells(browser, selector):
@@ -835,14 +840,14 @@ def seen_cells(browser, selector):
 def test_the_map_and_the_matrix_are_saved_as_they_are_seen(browser, real, downloads, name):
     address, fitted, _, held_out = real[name]
     opened(browser, address)
-    of_map = cells_of(saved(browser, downloads, "#map .save"))
-    assert [list(cell) for cell in of_map] == seen_cells(browser, "#map a.cell")
-    assert len(of_map) == fitted.describe().effect.size
-    of_matrix = cells_of(saved(browser, downloads, "#confusion .save"))
+    map_cells = cells_of(saved(browser, downloads, "#map .save"))
+    assert [list(cell) for cell in map_cells] == seen_cells(browser, "#map a.cell")
+    assert len(map_cells) == fitted.describe().effect.size
+    matrix_cells = cells_of(saved(browser, downloads, "#confusion .save"))
     counts = confusion_matrix(held_out.truth, held_out.labels)
-    assert [int(text) for _, text, _ in of_matrix] == counts.ravel().tolist()
+    assert [int(text) for _, text, _ in matrix_cells] == counts.ravel().tolist()
     on_page = seen_cells(browser, "#confusion .cell")
-    assert [list(cell) for cell in of_matrix if cell[1] != "0"] == on_page
+    assert [list(cell) for cell in matrix_cells if cell[1] != "0"] == on_page
 
 
 def test_the_waterfall_is_saved_as_it_is_seen(browser, real, downloads):
@@ -876,18 +881,18 @@ def test_the_checker_finds_nothing(browser, pages, real, name, width, scheme):
     for summary in every(browser, "summary") if name == "mixed" else ():
         browser.execute_script("arguments[0].click()", summary)
     browser.execute_script(AXE.read_text(encoding="utf-8"))
-    found = browser.execute_async_script("""
+    violations = browser.execute_async_script("""
         const done = arguments[0];
         axe.run(document, { resultTypes: ["violations"] }).then(
             ({ violations }) => done(violations.map(({ id, nodes }) =>
                 [id, nodes.length, nodes[0].html.slice(0, 200), nodes[0].failureSummary])),
             (error) => done(String(error)));
     """)
-    assert found == []
+    assert violations == []
 
 
-def test_everything_has_a_name(usual):
-    assert usual.execute_script("""
+def test_everything_has_a_name(plain):
+    assert plain.execute_script("""
         const label = (node) => node.getAttribute("aria-label") || node.textContent.trim();
         const named = (node) => node.labels?.length || label(node);
         const nodes = [...document.querySelectorAll("a, button, input, select, svg[role], article")];
@@ -915,7 +920,7 @@ STICKING_OUT = """
 """
 
 
-@pytest.mark.parametrize("name", ["usual", "hostile", "mixed", "lspc", "penguins", "cancer", "digits"])
+@pytest.mark.parametrize("name", ["plain", "hostile", "mixed", "lspc", "penguins", "cancer", "digits"])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_nothing_sticks_out(browser, pages, real, name, width):
     opened(browser, pages[name] if name in pages else real[name][0], width=width)
@@ -923,18 +928,19 @@ def test_nothing_sticks_out(browser, pages, real, name, width):
     assert browser.execute_script(STICKING_OUT) == []
 
 
-def test_charts_have_tables(usual, model):
+def test_charts_have_tables(plain, model):
     n_rows = len(model[1])
-    assert sum(int(line[-1]) for line in cells(usual, "#reliability")) == n_rows
-    unfold(usual, "#steps")
-    steps = cells(usual, "#steps")
-    assert len(every(usual, "#steps circle")) == 2 * len(steps) > 2
+    unfold(plain, "#reliability")
+    assert sum(int(line[-1]) for line in cells(plain, "#reliability")) == n_rows
+    unfold(plain, "#steps")
+    steps = cells(plain, "#steps")
+    assert len(every(plain, "#steps circle")) == 2 * len(steps) > 2
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_stands_out_from_its_ground(browser, pages, scheme):
     """By the ratio of WCAG 2, which must be 4.5 for text."""
-    opened(browser, pages["usual"], scheme=scheme)
+    opened(browser, pages["plain"], scheme=scheme)
     meanings = ("high", "low", "wide", "narrow", "more", "less", "hit", "miss")
     kinds = [*(f"cell {meaning} s{i}" for meaning in meanings for i in range(7)), "small", "wrong"]
     colours = browser.execute_script(
@@ -964,7 +970,7 @@ def luminance(colour):
 
 
 def test_print_shows_all_classes_and_no_controls(browser, pages):
-    opened(browser, pages["usual"], width=720, media="print", scheme="dark")  # about the width of A4
+    opened(browser, pages["plain"], width=720, media="print", scheme="dark")  # about the width of A4
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 720
     assert one(browser, "body").value_of_css_property("background-color") == "rgba(255, 255, 255, 1)"
     assert all(page.is_displayed() for page in every(browser, ".class-page"))
@@ -973,11 +979,11 @@ def test_print_shows_all_classes_and_no_controls(browser, pages):
     assert texts(browser, ".class-page h3") == [f"Class {a}" for a in range(1, 5)]
 
 
-def test_what_is_seen_on_screen_can_be_printed(usual):
-    pdf = base64.b64decode(usual.print_page())
+def test_what_is_seen_on_screen_can_be_printed(plain):
+    pdf = base64.b64decode(plain.print_page())
     assert pdf.startswith(b"%PDF")
     assert pdf.count(b"/Type /Page\n") >= 6  # one at least for each class, though only one is on the screen
-    assert len(every(usual, ".class-page h3")) == 4
+    assert len(every(plain, ".class-page h3")) == 4
 
 
 def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, far):
@@ -993,13 +999,13 @@ def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, far):
     text = one(browser, "#row").text
     assert "⚠ It is novel: unlike all training rows; from " in text
     value = rf"{X.columns[3]} = 10\d\.\d \((\d) typically (0\.\d+); from -?[\d.]+ to [\d.]+\)"
-    said = f"the nearest class, it differs most by {value}"
-    label, typical = re.search(said, text).groups()
+    sentence = f"the nearest class, it differs most by {value}"
+    label, typical = re.search(sentence, text).groups()
     assert float(typical) == pytest.approx(fitted.describe().typical[int(label) - 1, 3], abs=1e-4)
     assert row_table(browser, "Probabilities")[0][1] in one(browser, "#row .verdict").text
     bars = every(browser, "#row .place rect")
-    mark = one(browser, "#row .place path.rival")
-    assert mark.rect["x"] < min(bar.rect["x"] for bar in bars)
+    line = one(browser, "#row .place path.rival")
+    assert line.rect["x"] < min(bar.rect["x"] for bar in bars)
     click(browser, "#filter-novel")
     Select(one(browser, "#order")).select_by_visible_text("least typical first")
     assert all("⚠ novel" in row for row in listed(browser)[: novel.sum()])
@@ -1015,68 +1021,54 @@ def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, far):
 
 @pytest.fixture(scope="module")
 def two_classes(tmp_path_factory):
-    """A page on two classes, and what was said of rows that were held out."""
+    """The address of a page on two classes, and its held-out predictions."""
     X, y = load_breast_cancer(return_X_y=True)
     X, y = X[:200, :5], np.where(y[:200] == 1, "benign", "malignant")
     held_out = HeldOut.of_folds(quick(), X, y, cv=3)
     path = tmp_path_factory.mktemp("two") / "two.html"
-    write_report(quick().fit(X, y), X, y, path, held_out=held_out)
-    return path.as_uri(), held_out
+    return write_report(quick().fit(X, y), X, y, path, held_out=held_out).as_uri(), held_out
 
 
-def lines_behind(browser, part):
-    """Lines of the table behind a picture, which is made a moment after it is asked for."""
-    browser.find_element(By.CSS_SELECTOR, f"{part} summary").click()
-    return WebDriverWait(browser, PATIENCE).until(
-        lambda driver: driver.find_elements(By.CSS_SELECTOR, f"{part} tbody tr")
-    )
-
-
-def test_the_slider_says_what_comes_of_a_threshold(browser, two_classes):
+def test_the_slider_shows_the_consequences_of_a_threshold(browser, two_classes):
     address, held_out = two_classes
     opened(browser, address)
-    slider = browser.find_element(By.CSS_SELECTOR, "#threshold input[type=range]")
+    slider = one(browser, "#threshold input[type=range]")
     assert slider.get_attribute("aria-valuetext") == "0.5"
     label = held_out.rarer_class
-    n_rows = int((held_out.truth == label).sum())
-    dots = [dot.get_attribute("cx") for dot in browser.find_elements(By.CSS_SELECTOR, "#ranking circle.dot")]
+    dots = [dot.get_attribute("cx") for dot in every(browser, "#ranking circle.dot")]
     slider.send_keys(Keys.HOME)
     first = held_out.thresholds(label)[0]
-    words = browser.find_element(By.CSS_SELECTOR, "#threshold output").text
-    said = f"With the threshold 0.01, {first.n_called} of 200 rows are called {label}"
-    assert words.startswith(said)
+    words = one(browser, "#threshold output").text
+    assert words.startswith(f"With the threshold 0.01, {first.n_called} of 200 rows are called {label}")
+    n_rows = (held_out.truth == label).sum()
     assert f"{first.n_right} of the {n_rows} rows of {label} are found" in words
-    moved = [dot.get_attribute("cx") for dot in browser.find_elements(By.CSS_SELECTOR, "#ranking circle.dot")]
+    moved = [dot.get_attribute("cx") for dot in every(browser, "#ranking circle.dot")]
     assert len(dots) == len(moved) == 2
     assert dots[0] != moved[0]
-    lines = lines_behind(browser, "#threshold")
+    unfold(browser, "#threshold")
     expected = [(point.n_called, point.n_right, point.n_false) for point in held_out.thresholds(label)]
-    found = [tuple(int(each.text) for each in line.find_elements(By.TAG_NAME, "td")[:3]) for line in lines]
-    assert found == expected
+    assert [tuple(map(int, line[1:4])) for line in cells(browser, "#threshold")] == expected
 
 
-def test_curves_follow_the_chosen_class(usual, model):
+def test_curves_follow_the_chosen_class(plain, model):
     fitted, X, y = model
     held_out = HeldOut(fitted.classes_, y, fitted.predict_proba(X))
-    select = Select(usual.find_element(By.CSS_SELECTOR, "#ranking select"))
+    select = Select(one(plain, "#ranking select"))
     assert [option.text for option in select.options] == [str(label) for label in fitted.classes_]
     for label in fitted.classes_.tolist()[:2]:
         select.select_by_visible_text(str(label))
-        captions = [each.text for each in usual.find_elements(By.CSS_SELECTOR, "#ranking figcaption")]
         scores = held_out.scores().by_class[str(label)]
-        assert captions[0].startswith(f"AUC of {label}: {scores.auc:.3f}")
-        assert captions[1].startswith(f"Average precision of {label}: {scores.average_precision:.3f}")
-        names = [
-            each.get_attribute("aria-label") for each in usual.find_elements(By.CSS_SELECTOR, "#ranking svg")
-        ]
-        assert names[0].startswith(f"ROC curve of {label}")
-        assert names[1].startswith(f"Precision-recall curve of {label}")
-        paths = usual.find_elements(By.CSS_SELECTOR, "#ranking figure:first-child path.own")
-        assert len(paths) == 1
-        assert len(usual.find_elements(By.CSS_SELECTOR, "#ranking figure:first-child path.other")) == 3
-        lines = lines_behind(usual, "#ranking")
-        assert len(lines) == len(held_out.ranking_curve(label))
-    assert not usual.find_elements(By.CSS_SELECTOR, "#threshold input")
+        roc, precision = texts(plain, "#ranking figcaption")
+        assert roc.startswith(f"AUC of {label}: {scores.auc:.3f}")
+        assert precision.startswith(f"Average precision of {label}: {scores.average_precision:.3f}")
+        roc, precision = (node.get_attribute("aria-label") for node in every(plain, "#ranking svg"))
+        assert roc.startswith(f"ROC curve of {label}")
+        assert precision.startswith(f"Precision-recall curve of {label}")
+        assert len(every(plain, "#ranking figure:first-child path.own")) == 1
+        assert len(every(plain, "#ranking figure:first-child path.other")) == 3
+        unfold(plain, "#ranking")
+        assert len(cells(plain, "#ranking")) == len(held_out.ranking_curve(label))
+    assert not every(plain, "#threshold input")
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -128,7 +128,7 @@ def fit(
         )
     if estimator == "lspc":
         X = as_numbers(X, file)
-    row_groups = RowGroups.of(X, y, groups)
+    row_groups = RowGroups.from_table(X, y, groups)
     advice = f"leave such classes out by --drop-small-classes {cv or 2}"
     advice = f"take a smaller --cv, or {advice}" if cv else advice
     splits = split_rows(y, row_groups, test_size=test_size, cv=cv, seed=seed, if_few_rows=advice)

@@ -1,4 +1,4 @@
-"""Drawings, after scikit-learn's convention: `from_...` computes, `plot` draws (needs matplotlib)."""
+"""Displays as in scikit-learn: `from_...` computes, `plot` draws (needs matplotlib)."""
 
 from corral.display.bandwidths import BandwidthDisplay
 from corral.display.explanation import ExplanationDisplay

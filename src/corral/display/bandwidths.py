@@ -38,19 +38,20 @@ _INITIAL: dict[str, Any] = {
 class BandwidthDisplay:
     """Box plots of bandwidths: one panel for each class, one box for each variable.
 
-    A low box marks a variable in which the class's density varies, one near the initial bandwidth a
-    variable in which it is flat. Make it with `from_estimator`; all parameters are stored as attributes.
+    A low box shows a variable in which the class's density varies; a box near the initial bandwidth shows a
+    variable in which the density is flat. Make it with `from_estimator`; all parameters are stored as
+    attributes.
 
     Parameters
     ----------
     bandwidths : sequence of ndarrays of shape (n_rows, n_features)
-        For each panel the bandwidths at some rows, which may be none.
+        Bandwidths at the rows of each panel; a panel may have no rows.
     titles : sequence of str
-        What the panels show.
+        Titles of the panels.
     feature_names : sequence of str
         Names of the variables.
     initial_bandwidths : sequence of float, default=None
-        For each panel what the bandwidths started from, drawn as a line.
+        Initial bandwidth of each panel, drawn as a line.
     relevant : ndarray of shape (n_panels, n_features), bool, default=None
         Variables whose boxes are filled.
     units : str, default="scaled units"
@@ -95,12 +96,13 @@ class BandwidthDisplay:
         Parameters
         ----------
         estimator : RodeoClassifier or RodeoDensity, or Pipeline that ends in one
-            A fitted estimator. That of a density has one panel. Where bandwidths do not depend on the
-            row (``bandwidth="class"``), boxes are lines.
+            A fitted estimator. A density has one panel. If bandwidths do not depend on the row
+            (``bandwidth="class"``), boxes are lines.
         X : array-like of shape (n_samples, n_features)
-            Rows that were not used in `fit`: a row that was sees itself, and bandwidths at it are smaller.
+            Rows that were not used in `fit`: bandwidths at a training row are smaller, since it counts
+            itself.
         y : array-like of shape (n_samples,), default=None
-            Their classes; by default those that they are assigned to, as in the paper. Ignored for a density.
+            Classes of the rows; by default the predicted classes, as in the paper. Ignored for a density.
         axes : matplotlib Axes, default=None
             Where to draw, one for each panel; by default a new figure.
 
@@ -112,7 +114,7 @@ class BandwidthDisplay:
         estimator = require(cls, estimator, "local_bandwidths")
         h = estimator.local_bandwidths(X)
         parts, titles, relevant = [h], [counted(len(h), "row")], None
-        if h.ndim == 3:  # of a classifier
+        if h.ndim == 3:  # (n_rows, n_classes, n_features) for a classifier
             labels = estimator.predict(X) if y is None else check_known_labels(y, len(h), estimator.classes_)
             parts = [h[labels == label, a] for a, label in enumerate(estimator.classes_)]
             titles = [
@@ -163,9 +165,9 @@ class BandwidthDisplay:
                 axis.set(**labels)
         for k, axis in enumerate(self.axes_):
             self._plot_panel(axis, k)
-        started = [] if self.initial_bandwidths is None else [np.array(self.initial_bandwidths)]
-        top = max(float(h.max(initial=0.0)) for h in [*self.bandwidths, *started])
-        for axis in self.axes_:  # not before all are drawn: panels compare
+        initial = [] if self.initial_bandwidths is None else [np.array(self.initial_bandwidths)]
+        top = max(float(h.max(initial=0.0)) for h in [*self.bandwidths, *initial])
+        for axis in self.axes_:  # all panels have the same limits, so that they can be compared
             axis.set_ylim(0.0, 1.08 * top)
         return self
 
@@ -178,7 +180,7 @@ class BandwidthDisplay:
                 h,
                 positions=np.arange(d),
                 widths=0.7,
-                manage_ticks=False,  # or every box sets all ticks anew
+                manage_ticks=False,  # otherwise every box sets all ticks again
                 patch_artist=True,
                 boxprops={"facecolor": "white", "edgecolor": "0.3", "linewidth": 0.8},
                 whiskerprops={"color": "0.3", "linewidth": 0.8},
@@ -188,9 +190,9 @@ class BandwidthDisplay:
             )
             for j in [] if self.relevant is None else np.flatnonzero(self.relevant[k]):
                 boxes["boxes"][j].set_facecolor(_RELEVANT)
-                boxes["medians"][j].set_color(BLUE)  # all that is seen of a box without height
+                boxes["medians"][j].set_color(BLUE)  # a box without height shows its median only
             for artist in chain.from_iterable(boxes.values()):
-                artist.set_in_layout(False)  # they are inside the panel, and measuring them all takes time
+                artist.set_in_layout(False)  # boxes lie inside the panel, and measuring all of them is slow
         else:
             axes.text(0.5, 0.5, "no rows", ha="center", va="center", transform=axes.transAxes)
         axes.set_title(self.titles[k], fontsize="medium", parse_math=False)

@@ -1,4 +1,4 @@
-"""What all drawings share: colours, axes and names on them."""
+"""Colours, axes and names that all displays share."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from corral.estimators.pipelines import last_step
 from corral.estimators.validation import check_position
 
-# Colours of Okabe and Ito, which readers with any kind of colour vision tell apart.
+# Colours of Okabe and Ito, which readers with any colour vision distinguish.
 BLUE, VERMILION = "#0072B2", "#D55E00"
 COLOURS = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 GREY = "0.6"
 
-# What a scaled unit is.
+# Units of scaled values, by the parameter `scale`.
 UNITS = {
     "range": "ranges",
     "standard": "standard deviations",
@@ -24,13 +24,13 @@ UNITS = {
     None: "units of the data",
 }
 
-# Size of names on an axis in points, and how much of one is shown.
+# Size of names on an axis in points, and number of letters that are shown.
 SMALL = 7
 LONGEST_NAME = 20
 
 
 def pyplot() -> Any:
-    """matplotlib.pyplot, or a hint how to get it."""
+    """Import matplotlib.pyplot, or say how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -39,20 +39,20 @@ def pyplot() -> Any:
 
 
 def panels(axes: Any, n: int, *, lines: int = 1, columns: int = 1, **options: Any) -> NDArray[Any]:
-    """The n axes given, or those of a new figure, as a flat array; a wrong number is refused."""
+    """Return n axes, given or of a new figure, as a flat array; refuse another number."""
     if axes is None:
         _, grid = pyplot().subplots(lines, columns, squeeze=False, layout="constrained", **options)
         for spare in grid.ravel()[n:]:
             spare.set_axis_off()
         axes = grid.ravel()[:n]
-    found = np.ravel(np.asarray(axes, dtype=object))
-    if found.size != n:
-        raise ValueError(f"axes must be {n}, got {found.size}.")
-    return found
+    flat = np.ravel(np.asarray(axes, dtype=object))
+    if flat.size != n:
+        raise ValueError(f"axes must be {n}, got {flat.size}.")
+    return flat
 
 
 def require(display: type, estimator: Any, name: str) -> Any:
-    """Return an estimator, or the last step of a pipeline; refuse one that lacks what a display draws."""
+    """Return an estimator, or the last step of a pipeline; refuse it if it lacks the attribute `name`."""
     last = last_step(estimator)
     if not hasattr(last, name):
         raise TypeError(f"{display.__name__} cannot draw a {type(last).__name__}: it has no {name}.")
@@ -60,24 +60,24 @@ def require(display: type, estimator: Any, name: str) -> Any:
 
 
 def one_row(X: Any, sample: Any) -> Any:
-    """One row of a table, as a table, so that an estimator can check its columns."""
+    """One row of a table as a table, so that an estimator can check its columns."""
     i = check_position("sample", sample, len(X))
     return (X.iloc if hasattr(X, "iloc") else X)[i : i + 1]
 
 
 def short_name(name: Any) -> str:
-    """A name as an axis shows it."""
+    """Shorten a name for an axis."""
     text = str(name)
     return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def name_room(names: Sequence[str]) -> float:
-    """Inches below an axis that upright names take."""
+    """Height in inches of upright names below an axis."""
     return SMALL / 120.0 * max(len(short_name(name)) for name in names)
 
 
 def name_variables(axes: Any, names: Sequence[str]) -> None:
-    """Names below the x axis, as many as have room; upright where they would run into each other."""
+    """Write names below the x axis, as many as have room, upright if they would overlap."""
     inches = axes.figure.get_size_inches()[0] * axes.get_position().width
     points = 72.0 * inches / len(names)
     every = max(1, int(np.ceil(1.2 * SMALL / points)))

@@ -1,4 +1,4 @@
-"""ExplanationDisplay: why a sample got its label."""
+"""ExplanationDisplay: the evidence for the label of a sample."""
 
 from __future__ import annotations
 
@@ -17,38 +17,37 @@ from corral.estimators.validation import check_integer, check_position
 from corral.sentences.numbers import counted, value_text
 from corral.sentences.rows import training_row
 
-# Evidence that would be written as 0.00 gets no bar of its own.
+# Evidence that would be written as 0.00 gets no bar.
 _LEAST = 0.005
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ExplanationDisplay:
-    """Why a sample got its label: from the priors to the log odds by its variables, and the rows behind it.
+    """Why a sample got its label: evidence from the priors to the log odds, and the closest training rows.
 
-    Each bar begins where the one above it ends: the evidence adds up.
-
-    Make it with `from_explanation` or `from_estimator`; all parameters are stored as attributes.
+    Each bar begins where the bar above it ends, because the evidence adds up. Make it with `from_explanation`
+    or `from_estimator`; all parameters are stored as attributes.
 
     Parameters
     ----------
     label, rival : label
-        The predicted class, and the one it is compared with.
+        The predicted class, and the class it is compared with.
     probability : ndarray of shape (2,)
-        Of the two.
+        Probabilities of label and rival.
     feature_names : sequence of str
         Names of the variables.
     values : ndarray of shape (n_features,)
-        The sample: numbers, or objects where variables have levels.
+        Values of the sample: numbers, or objects if some variables have categories.
     evidence : ndarray of shape (n_features,)
-        For the label over the rival, in natural logarithms; see `Explanation`.
+        Evidence for the label over the rival, in natural logarithms; see `Explanation`.
     rows : ndarray of shape (n_listed,)
         Positions of the training rows with the largest shares.
     shares : ndarray of shape (n_listed,)
-        Their shares of the label's density.
+        Shares of these rows in the label's density.
     base : float, default=0.0
         Log odds by the priors alone; drawn as 0 if it is infinite.
     row_names : ndarray of shape (n_listed,), default=None
-        Labels of the rows, by default their positions.
+        Names of the rows, by default their positions.
 
     Attributes
     ----------
@@ -87,16 +86,16 @@ class ExplanationDisplay:
     def from_explanation(
         cls, explanation: Explanation, *, sample: int = 0, max_variables: int = 12, axes: Any = None
     ) -> Self:
-        """Draw one of the samples that have been explained.
+        """Draw one sample of an explanation.
 
         Parameters
         ----------
         explanation : Explanation
             From `RodeoClassifier.explain`.
         sample : int, default=0
-            Position of the sample in it.
+            Position of the sample in the explanation.
         max_variables : int, default=12
-            How many variables are shown, those with the strongest evidence; the others are one bar.
+            Number of bars of single variables, with the strongest evidence first; the others share one bar.
         axes : two matplotlib Axes, default=None
             Where to draw; by default a new figure.
 
@@ -141,14 +140,14 @@ class ExplanationDisplay:
         X : array-like of shape (n_samples, n_features)
             Samples.
         sample : int, default=0
-            Position of the one to explain; the others are not looked at.
+            Position of the sample to explain; the others are not read.
         against : label, default=None
-            The class to compare with the predicted one; by default, and if it is the predicted one, the
-            one that comes next by prior times density.
+            The class to compare with the predicted class; by default, and if it is the predicted class, the
+            next class by prior times density.
         n_rows : int, default=5
-            How many of the training rows that support the label are listed.
+            Number of listed training rows that support the label.
         max_variables : int, default=12
-            How many variables are shown, those with the strongest evidence.
+            Number of bars of single variables, with the strongest evidence first.
         axes : two matplotlib Axes, default=None
             Where to draw; by default a new figure.
 
@@ -168,7 +167,7 @@ class ExplanationDisplay:
         axes : two matplotlib Axes, default=None
             Where to draw; by default a new figure.
         max_variables : int, default=12
-            How many variables are shown, those with the strongest evidence.
+            Number of bars of single variables, with the strongest evidence first.
 
         Returns
         -------
@@ -177,16 +176,15 @@ class ExplanationDisplay:
         shown, lines = self._lines(check_integer("max_variables", max_variables))
         n_lines = max(len(lines), self.rows.size)
         self.axes_ = panels(axes, 2, columns=2, figsize=(9.0, 1.4 + 0.22 * n_lines), width_ratios=(2, 1))
-        of_evidence, of_rows = self.axes_
-        self.figure_ = of_evidence.figure
-        self._draw_waterfall(of_evidence, shown, lines)
-        of_rows.barh(np.arange(self.rows.size), 100.0 * self.shares, color=GREY, height=0.7)
+        evidence_axes, rows_axes = self.axes_
+        self.figure_ = evidence_axes.figure
+        self._draw_waterfall(evidence_axes, shown, lines)
+        rows_axes.barh(np.arange(self.rows.size), 100.0 * self.shares, color=GREY, height=0.7)
         names = self.rows if self.row_names is None else self.row_names
-        of_rows.set_yticks(
-            np.arange(self.rows.size), [short_name(training_row(name)) for name in names], parse_math=False
-        )
-        of_rows.set_xlabel("share of the density (%)")
-        of_rows.set_title("closest training rows", fontsize="medium")
+        labels = [short_name(training_row(name)) for name in names]
+        rows_axes.set_yticks(np.arange(self.rows.size), labels, parse_math=False)
+        rows_axes.set_xlabel("share of the density (%)")
+        rows_axes.set_title("closest training rows", fontsize="medium")
         for axis in self.axes_:
             axis.set_ylim(n_lines - 0.5, -0.5)  # the strongest on top
             axis.tick_params(labelsize=SMALL + 1)
@@ -194,31 +192,30 @@ class ExplanationDisplay:
         return self
 
     def _lines(self, max_variables: int) -> tuple[Floats, list[str]]:
-        """What each line adds to the log odds, all but the last, and the names of all lines."""
+        """Terms of the log odds, one for each line but the last, and the names of all lines."""
         order = np.argsort(-np.abs(self.evidence), kind="stable")
         named = order[np.abs(self.evidence[order]) >= _LEAST][:max_variables].tolist()
-        left = np.delete(self.evidence, named)
+        others = np.delete(self.evidence, named)
         values = [short_name(value_text(self.values[j])) for j in named]
-        names = [
-            f"{short_name(self.feature_names[j])} = {text}" for j, text in zip(named, values, strict=True)
-        ]
-        added = [self.base if np.isfinite(self.base) else 0.0, *self.evidence[named]]
-        if left.size:
-            added.append(float(left.sum()))
-            names.append(counted(left.size, "other variable"))
-        return np.array(added), ["priors", *names, "log odds"]
+        variables = [short_name(self.feature_names[j]) for j in named]
+        names = [f"{name} = {text}" for name, text in zip(variables, values, strict=True)]
+        terms = [self.base if np.isfinite(self.base) else 0.0, *self.evidence[named]]
+        if others.size:
+            terms.append(float(others.sum()))
+            names.append(counted(others.size, "other variable"))
+        return np.array(terms), ["priors", *names, "log odds"]
 
-    def _draw_waterfall(self, axis: Any, added: Floats, names: list[str]) -> None:
-        """Draw bars that begin where the one above ends, and their sum."""
-        ends = np.cumsum(added)
-        starts = ends - added
-        lines = np.arange(added.size)
-        axis.barh(lines, added, left=starts, color=np.where(added >= 0.0, BLUE, VERMILION), height=0.7)
-        axis.barh(added.size, ends[-1], color=GREY, height=0.7)
+    def _draw_waterfall(self, axis: Any, terms: Floats, names: list[str]) -> None:
+        """Draw a bar for each term, which begins where the bar above it ends, and a bar for their sum."""
+        ends = np.cumsum(terms)
+        starts = ends - terms
+        lines = np.arange(terms.size)
+        axis.barh(lines, terms, left=starts, color=np.where(terms >= 0.0, BLUE, VERMILION), height=0.7)
+        axis.barh(terms.size, ends[-1], color=GREY, height=0.7)
         for line, end in zip(lines, ends, strict=True):
             axis.plot([end, end], [line - 0.35, line + 1.35], color=GREY, linewidth=0.6)
         axis.axvline(0.0, color="black", linewidth=0.8)
-        axis.use_sticky_edges = False  # so that no bar ends at the frame
+        axis.use_sticky_edges = False  # bars keep a distance from the frame
         axis.margins(x=0.04)
         axis.set_yticks(np.arange(len(names)), names, parse_math=False)
         pair = f"{short_name(self.label)} over {short_name(self.rival)}"

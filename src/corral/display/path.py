@@ -1,4 +1,4 @@
-"""RodeoPathDisplay: how the Rodeo came to the bandwidths of a sample."""
+"""RodeoPathDisplay: how the Rodeo chose the bandwidths at a sample."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corral.estimators.rodeo_density import RodeoDensity
 from corral.estimators.validation import check_integer, feature_names
 from corral.rodeo.path import RodeoPath
 
-# Where a bandwidth stops: by its test, or because it is as small as it may be.
+# Markers of bandwidths that are stopped by the test, and by the floor.
 _MARKERS = ("o", "v")
 
 
@@ -24,10 +24,10 @@ _MARKERS = ("o", "v")
 class RodeoPathDisplay:
     r"""How the Rodeo chose the bandwidths of one sample, sweep by sweep.
 
-    Above, the bandwidth of each variable after each sweep; below, :math:`|Z_j| / \lambda_j`, which must
-    exceed 1 for it to shrink further. A marker shows where a variable stops: a circle where the test said
-    so, a triangle where the bandwidth could become no smaller. Make it with `from_estimator`; all
-    parameters are stored as attributes.
+    The upper axes show the bandwidth of each variable after each sweep. The lower axes show
+    :math:`|Z_j| / \lambda_j`, which must exceed 1 for the bandwidth to shrink further. A marker shows where a
+    variable stops: a circle if the test stops it, a triangle if the bandwidth has reached its floor. Make it
+    with `from_estimator`; all parameters are stored as attributes.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class RodeoPathDisplay:
     feature_names : sequence of str
         Names of the variables.
     title : str, default=""
-        What is drawn.
+        Title of the figure.
     units : str, default="scaled units"
         Units of the bandwidths.
 
@@ -88,11 +88,11 @@ class RodeoPathDisplay:
         X : array-like of shape (n_samples, n_features)
             Samples.
         sample : int, default=0
-            Position of the one to follow; the others are not looked at.
+            Position of the sample to follow; the others are not read.
         label : label, default=None
-            The class whose density is estimated; by default the predicted one. Not for `RodeoDensity`.
+            The class whose density is estimated; by default the predicted class. Not for `RodeoDensity`.
         max_variables : int, default=6
-            How many variables are told apart by colour, those that shrink most; the others are grey.
+            Number of variables in colour, those that shrink most; the others are grey.
         axes : two matplotlib Axes, default=None
             Where to draw; by default a new figure.
 
@@ -121,27 +121,27 @@ class RodeoPathDisplay:
         axes : two matplotlib Axes, default=None
             Where to draw; by default a new figure.
         max_variables : int, default=6
-            How many variables are told apart by colour, those that shrink most; the others are grey.
+            Number of variables in colour, those that shrink most; the others are grey.
 
         Returns
         -------
         display : RodeoPathDisplay
         """
         named = self._strongest()[: check_integer("max_variables", max_variables)]
-        of_h, of_ratios = self.axes_ = panels(axes, 2, lines=2, figsize=(7.0, 5.5), sharex=True)
-        self.figure_ = of_h.figure
+        bandwidth_axes, ratio_axes = self.axes_ = panels(axes, 2, lines=2, figsize=(7.0, 5.5), sharex=True)
+        self.figure_ = bandwidth_axes.figure
         others = np.setdiff1d(np.arange(len(self.feature_names)), named)
         grey = [self._plot_variable(j, GREY, linewidth=0.7) for j in others.tolist()]
         coloured = [
             self._plot_variable(j, COLOURS[i % len(COLOURS)], linewidth=1.8)
             for i, j in enumerate(named.tolist())
         ]
-        of_ratios.axhline(1.0, color="black", linestyle=":", linewidth=1.2)
+        ratio_axes.axhline(1.0, color="black", linestyle=":", linewidth=1.2)
         self._set_scales()
-        of_h.set_title(self.title, fontsize="medium", parse_math=False)
-        of_h.set_ylabel(f"bandwidth ({self.units})")
-        of_ratios.set_ylabel(r"$|Z_j| \,/\, \lambda_j$")
-        of_ratios.set_xlabel("sweep")
+        bandwidth_axes.set_title(self.title, fontsize="medium", parse_math=False)
+        bandwidth_axes.set_ylabel(f"bandwidth ({self.units})")
+        ratio_axes.set_ylabel(r"$|Z_j| \,/\, \lambda_j$")
+        ratio_axes.set_xlabel("sweep")
         for axis in self.axes_:
             axis.spines[["top", "right"]].set_visible(False)
         names = [f"{short_name(self.feature_names[j])}: {self.path.bandwidths[-1, j]:.3g}" for j in named]
@@ -153,33 +153,33 @@ class RodeoPathDisplay:
     def _set_scales(self) -> None:
         from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
-        of_h, of_ratios = self.axes_
-        of_h.set_yscale("log")
-        of_h.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0)))
-        of_h.yaxis.set_major_formatter("{x:g}")
-        of_h.yaxis.set_minor_formatter(NullFormatter())
+        bandwidth_axes, ratio_axes = self.axes_
+        bandwidth_axes.set_yscale("log")
+        bandwidth_axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0)))
+        bandwidth_axes.yaxis.set_major_formatter("{x:g}")
+        bandwidth_axes.yaxis.set_minor_formatter(NullFormatter())
         finite = self.path.ratios[np.isfinite(self.path.ratios)]
-        # Where rows coincide a ratio may be as large as it likes; beyond 1000 nothing is to be seen.
+        # Ratios are unbounded if rows coincide; the figure ends at 1000.
         top = min(max(1.5, 1.1 * float(finite.max(initial=0.0))), 1000.0)
         near, far = (0, 0.5, 1, 1.2, 1.5, 2, 3), (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
         ticks = np.array(near if top < 4.0 else far)
         # Linear below the threshold, logarithmic above.
-        of_ratios.set_yscale("symlog", linthresh=1.0, linscale=0.3)
-        of_ratios.set_ylim(0.0, top)
-        of_ratios.set_yticks(ticks[ticks <= top])
-        of_ratios.yaxis.set_major_formatter("{x:g}")
+        ratio_axes.set_yscale("symlog", linthresh=1.0, linscale=0.3)
+        ratio_axes.set_ylim(0.0, top)
+        ratio_axes.set_yticks(ticks[ticks <= top])
+        ratio_axes.yaxis.set_major_formatter("{x:g}")
         for axis in self.axes_:
             axis.xaxis.set_major_locator(MaxNLocator(integer=True))
 
     def _strongest(self) -> Integers:
-        """Variables that shrink, smallest bandwidth first; those that only the floor stopped come last."""
+        """Variables that shrink, smallest bandwidth first; variables that the floor stopped come last."""
         h = self.path.bandwidths[-1]
         order = np.lexsort((h, self.path.at_floor))
         return order[self.path.n_tests[order] > 1]
 
     def _plot_variable(self, j: int, color: str, linewidth: float) -> Any:
-        """Draw a line as far as the variable is tested, a marker where it stops, and dots from there on."""
-        of_h, of_ratios = self.axes_
+        """Draw a line while the variable is tested, a marker where it stops, and dots after that."""
+        bandwidth_axes, ratio_axes = self.axes_
         h, ratios = self.path.bandwidths[:, j], self.path.ratios[:, j]
         stop = int(self.path.n_tests[j])
         drawing = {
@@ -189,22 +189,22 @@ class RodeoPathDisplay:
             "linewidth": linewidth,
             "zorder": 2.0 + linewidth,
         }
-        [line] = of_h.plot(np.arange(stop + 1), h[: stop + 1], markevery=[stop], **drawing)
-        of_h.plot([stop, len(ratios)], h[[stop, -1]], color=color, linestyle=":", linewidth=1.0)
+        [line] = bandwidth_axes.plot(np.arange(stop + 1), h[: stop + 1], markevery=[stop], **drawing)
+        bandwidth_axes.plot([stop, len(ratios)], h[[stop, -1]], color=color, linestyle=":", linewidth=1.0)
         if stop:
-            of_ratios.plot(np.arange(1, stop + 1), ratios[:stop], markevery=[stop - 1], **drawing)
+            ratio_axes.plot(np.arange(1, stop + 1), ratios[:stop], markevery=[stop - 1], **drawing)
         return line
 
     def _add_legends(self, lines: list[Any], names: list[str]) -> None:
-        """Names beside the bandwidths, what lines and markers mean beside the ratios."""
+        """Add names beside the bandwidths, and the meaning of lines and markers beside the ratios."""
         from matplotlib.lines import Line2D
 
-        of_h, of_ratios = self.axes_
+        bandwidth_axes, ratio_axes = self.axes_
         outside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "fontsize": "small", "frameon": False}
-        legend = of_h.legend(lines, ["-"] * len(names), title="variable: bandwidth", **outside)
+        legend = bandwidth_axes.legend(lines, ["-"] * len(names), title="variable: bandwidth", **outside)
         for text, name in zip(legend.get_texts(), names, strict=True):
             text.set_parse_math(False)
-            text.set_text(name)  # as it is: matplotlib would drop a label that starts with "_"
+            text.set_text(name)  # matplotlib would drop a label that starts with "_"
         meanings = {
             "stopped by the test": (_MARKERS[0], "none"),
             "stopped by the floor": (_MARKERS[1], "none"),
@@ -214,4 +214,4 @@ class RodeoPathDisplay:
             Line2D([], [], color="black", marker=marker, linestyle=style, label=name)
             for name, (marker, style) in meanings.items()
         ]
-        of_ratios.legend(handles=handles, **outside)
+        ratio_axes.legend(handles=handles, **outside)

@@ -1,4 +1,4 @@
-"""RelevanceDisplay: the map of what marks each class."""
+"""RelevanceDisplay: the map of the variables that mark each class."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from corral.estimators.validation import check_choice, feature_names
 
 
 class _Kind(NamedTuple):
-    """How a class may differ: colours, as in the report, marker of a relevant variable, names of the ends."""
+    """A way in which a class may differ: colour map as in the report, marker, and names of the ends."""
 
     colours: str
     marker: Any
@@ -32,7 +32,7 @@ _KINDS = {
     "otherwise": _Kind("BrBG_r", "D", "less often", "more often"),
 }
 
-# Without directions all cells are of one kind. In red are small bandwidths, which mark a variable.
+# Without directions all cells are of one kind. Small bandwidths, which show relevance, are red.
 _PLAIN = {
     "effect": _Kind("RdBu_r", "o", "low", "high"),
     "zscore": _Kind("RdBu", "o", "small bandwidth", "large bandwidth"),
@@ -40,19 +40,19 @@ _PLAIN = {
 
 
 def _kind_of(direction: str) -> str:
-    """The kind of a direction; if nothing is known, the first one, since the effect is 0."""
+    """The kind of a direction; without a direction the first kind, since the effect is 0."""
     word = kind_of_direction(direction)
     return next(name for name, kind in _KINDS.items() if word in ("", kind.low, kind.high))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RelevanceDisplay:
-    """A map of classes by variables: how each class differs from its background, what marks it pointed out.
+    """A map of classes by variables: how each class differs from its background, with its markers.
 
-    Red cells have values above those of the background, blue ones below; in purple ones they lie further
-    apart, in green ones closer together; in brown ones a value is more frequent, or they differ otherwise,
-    and in teal ones a level is less frequent. A marker stands where the variable describes the class: a dot
-    for high and low, a bar for narrow and wide, a diamond for other differences. Make it with
+    Values of the class are higher in red cells and lower in blue cells, further apart in purple cells and
+    closer together in green cells. In brown cells a value is more frequent, or the difference is of another
+    kind; in teal cells a category is less frequent. A symbol shows that the variable describes the class: a
+    dot for high and low, a bar for narrow and wide, a diamond for other differences. Make it with
     `from_estimator`; all parameters are stored as attributes.
 
     Parameters
@@ -66,9 +66,10 @@ class RelevanceDisplay:
     feature_names : sequence of str
         Names of the variables.
     direction : ndarray of shape (n_classes, n_features), str, default=None
-        How the class differs, as in `Description`; by default all markers are dots, and cells red or blue.
+        Direction of each difference, as in `Description`; by default all symbols are dots, and cells red or
+        blue.
     quantity : {"effect", "zscore"}, default="effect"
-        What `values` are.
+        Meaning of `values`.
 
     Attributes
     ----------
@@ -106,15 +107,15 @@ class RelevanceDisplay:
     def from_estimator(
         cls, estimator: Any, *, quantity: Literal["effect", "zscore"] = "effect", ax: Any = None
     ) -> Self:
-        """Draw what marks the classes of a fitted estimator.
+        """Draw the markers of the classes of a fitted estimator.
 
         Parameters
         ----------
         estimator : classifier or selector, or Pipeline that ends in one
             A fitted estimator.
         quantity : {"effect", "zscore"}, default="effect"
-            What colours stand for: the effects of `describe`, or the paper's z-scores of mean bandwidths,
-            `zscores_`, which RodeoClassifier and RodeoSelector have.
+            Meaning of the colours: the effects of `describe`, or the paper's z-scores of mean bandwidths,
+            `zscores_`, of RodeoClassifier and RodeoSelector.
         ax : matplotlib Axes, default=None
             Where to draw; by default a new figure.
 
@@ -131,8 +132,10 @@ class RelevanceDisplay:
                 values=estimator.zscores_, relevant=estimator.relevant_, quantity=quantity, **shared
             )
         else:
-            found = estimator.describe()
-            display = cls(values=found.effect, relevant=found.markers, direction=found.direction, **shared)
+            described = estimator.describe()
+            display = cls(
+                values=described.effect, relevant=described.markers, direction=described.direction, **shared
+            )
         return display.plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -157,7 +160,7 @@ class RelevanceDisplay:
         if self.direction is not None:
             kinds, table = np.vectorize(_kind_of, otypes=[object])(self.direction), _KINDS
         self._colour(ax, kinds, table)
-        self._mark(ax, kinds, table)
+        self._add_markers(ax, kinds, table)
         name_variables(ax, self.feature_names)
         ax.set_yticks(np.arange(n_classes), [short_name(label) for label in self.classes], parse_math=False)
         ax.set(xlabel="variable", ylabel="class", xlim=(-0.5, d - 0.5), ylim=(n_classes - 0.5, -0.5))
@@ -165,26 +168,26 @@ class RelevanceDisplay:
         return self
 
     def _colour(self, ax: Any, kinds: NDArray[Any], table: dict[str, _Kind]) -> None:
-        """Draw the map in the first colours, cells of other kinds over it, and a bar for each kind."""
-        # Effects have ends, so that maps of different tables compare.
+        """Draw the cells in the colours of their kinds, and a colour bar for each kind."""
+        # Effects have fixed limits, so that maps of different tables can be compared.
         limit = 1.0 if self.quantity == "effect" else max(1.0, float(np.abs(self.values).max()))
         scale = {"vmin": -limit, "vmax": limit, "aspect": "auto", "interpolation": "nearest"}
         first, *_ = table.values()
         self.im_ = ax.imshow(self.values, cmap=first.colours, **scale)
-        there = [name for name in table if (kinds == name).any()]
+        present = [name for name in table if (kinds == name).any()]
         zero = "effect 0" if self.quantity == "effect" else "z-score 0"
-        for i, name in enumerate(there, start=1):  # bars stand one above the other
+        for i, name in enumerate(present, start=1):  # bars stand one above the other
             kind, image = table[name], self.im_
             if kind is not first:
                 image = ax.imshow(np.ma.masked_where(kinds != name, self.values), cmap=kind.colours, **scale)
-            height = 1.0 / len(there)
+            height = 1.0 / len(present)
             place = ax.inset_axes([1.02, 1.0 - (i - 0.2) * height, 0.03, 0.7 * height])
             ends = [f"{-limit:.2g}: {kind.low}", zero, f"{limit:.2g}: {kind.high}"]
             self.figure_.colorbar(image, cax=place).set_ticks([-limit, 0.0, limit], labels=ends)
             place.tick_params(labelsize=SMALL)
 
-    def _mark(self, ax: Any, kinds: NDArray[Any], table: dict[str, _Kind]) -> None:
-        """Put a marker on each relevant cell, and above the map what the kinds of markers mean."""
+    def _add_markers(self, ax: Any, kinds: NDArray[Any], table: dict[str, _Kind]) -> None:
+        """Draw a symbol on each relevant cell, and a legend of the symbols above the map."""
         if not self.relevant.any():
             return
         for name, kind in table.items():

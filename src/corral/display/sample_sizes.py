@@ -1,4 +1,4 @@
-"""SampleSizeDisplay: how many rows classes need."""
+"""SampleSizeDisplay: the number of rows that classes need."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _N_POINTS = 40
 
 
 class SampleSizeDisplay:
-    """What `estimate_sample_sizes` found.
+    """Result of `estimate_sample_sizes`.
 
-    Of a bound, step by step: epsilon, rows of each class and accuracy against N. Of a learning curve: what
-    was measured, and what is expected up to four times the rows, with 90 % intervals: accuracy, log loss and
-    the recall of each class. Make it with `from_result`.
+    For a bound: epsilon, rows of each class and accuracy against N, step by step. For a learning curve:
+    accuracy, log loss and recall of each class, as measured and as expected for up to four times the rows,
+    with 90 % intervals. Make it with `from_result`.
 
     Parameters
     ----------
     result : SampleSizes or LearningCurve
-        What is drawn; stored as an attribute.
+        The result; stored as an attribute.
 
     Attributes
     ----------
@@ -94,38 +94,38 @@ class SampleSizeDisplay:
 
 def _plot_bound(axes: NDArray[Any], result: SampleSizes) -> None:
     """Draw epsilon, rows of each class and accuracy against N."""
-    of_epsilon, of_sizes, of_accuracy = axes
+    epsilon_axes, size_axes, accuracy_axes = axes
     sizes = np.array([step.sizes for step in result.steps])
     totals = sizes.sum(axis=1)
-    of_epsilon.plot(totals, [step.epsilon for step in result.steps], marker=".", label="epsilon")
-    of_epsilon.axhline(result.tolerance, color="black", linestyle=":", label="tolerance")
+    epsilon_axes.plot(totals, [step.epsilon for step in result.steps], marker=".", label="epsilon")
+    epsilon_axes.axhline(result.tolerance, color="black", linestyle=":", label="tolerance")
     guess = result.extrapolation
     if guess is not None and np.isfinite(guess.total):
-        # A dashed line to where the tolerance might be reached, and a bar over the interval of N.
+        # A dashed line to the N at which the tolerance may be reached, and a bar for the interval of this N.
         ends = [totals[-1], guess.total], [result.epsilon, result.tolerance]
-        of_epsilon.plot(*ends, linestyle="--", color="gray", label="extrapolation")
+        epsilon_axes.plot(*ends, linestyle="--", color="gray", label="extrapolation")
         high = guess.high if np.isfinite(guess.high) else guess.total
-        of_epsilon.plot([guess.low, high], [result.tolerance] * 2, color="gray", linewidth=4, alpha=0.5)
-        of_epsilon.set_xscale("log")
-    of_epsilon.legend()
+        epsilon_axes.plot([guess.low, high], [result.tolerance] * 2, color="gray", linewidth=4, alpha=0.5)
+        epsilon_axes.set_xscale("log")
+    epsilon_axes.legend()
     for label, n in zip(result.classes, sizes.T, strict=True):
-        of_sizes.plot(totals, n, marker=".", label=str(label))
-    of_sizes.legend(title="class")
-    of_accuracy.plot(totals, [step.accuracy for step in result.steps], marker=".")
+        size_axes.plot(totals, n, marker=".", label=str(label))
+    size_axes.legend(title="class")
+    accuracy_axes.plot(totals, [step.accuracy for step in result.steps], marker=".")
     for each, name in zip(axes, ("epsilon", "rows", "accuracy"), strict=True):
         each.set(xlabel="N, rows of all classes", ylabel=name)
 
 
 def _plot_curve(axes: NDArray[Any], curve: LearningCurve) -> None:
     """Draw accuracy, log loss and recall against rows, measured and expected."""
-    of_accuracy, of_log_loss, of_recall = axes
+    accuracy_axes, log_loss_axes, recall_axes = axes
     measured = curve.measured
-    _plot_expected(of_accuracy, curve.accuracy, measured.accuracies, curve, "all classes")
-    _plot_expected(of_log_loss, curve.log_loss, measured.mean_log_losses, curve, "all classes")
+    _plot_expected(accuracy_axes, curve.accuracy, measured.accuracies, curve, "all classes")
+    _plot_expected(log_loss_axes, curve.log_loss, measured.mean_log_losses, curve, "all classes")
     for label, size, recalls in zip(curve.classes.tolist(), curve.sizes, measured.recalls.T, strict=True):
         if size > 0:
-            _plot_expected(of_recall, partial(curve.recall, label), recalls, curve, str(label))
-    of_recall.legend(title="class")
+            _plot_expected(recall_axes, partial(curve.recall, label), recalls, curve, str(label))
+    recall_axes.legend(title="class")
     for each, name in zip(axes, ("accuracy", "log loss", "recall"), strict=True):
         each.set(xlabel="rows of all classes", ylabel=name, xscale="log")
         if curve.goal is not None and name != "log loss":
@@ -135,7 +135,7 @@ def _plot_curve(axes: NDArray[Any], curve: LearningCurve) -> None:
 def _plot_expected(
     axes: Any, expected: Callable[[float], Any], measured: NDArray[Any], curve: LearningCurve, label: str
 ) -> None:
-    """Draw dots where something was measured, and a line with a band where it is expected."""
+    """Draw dots for measured values, and a line with a band for expected values."""
     grid = np.geomspace(curve.n_rows, max(TIMES) * curve.n_rows, _N_POINTS)
     value, low, high = np.array([expected(float(n)) for n in grid]).T
     [line] = axes.plot(curve.measured.rows, measured, marker="o", linestyle="", label=label)

@@ -1,6 +1,6 @@
-"""How well classifiers predict rows that they have not seen.
+"""Scores of classifiers on held-out rows.
 
-`splits` divides rows, `held_out` has predictions of rows that were held out, `scores` and `ranking` measure
-them, `intervals` says how well that is known, `advice` what to do about it, and `baselines` has classifiers
+`splits` divides rows, `held_out` predicts the held-out rows, `scores` and `ranking` score the predictions,
+`intervals` has their 95 % intervals, `advice` says when labels are of no use, and `baselines` has classifiers
 to compare with.
 """

@@ -1,4 +1,4 @@
-"""What to do about labels that are of little use."""
+"""Advice on labels that are of little use."""
 
 from __future__ import annotations
 
@@ -21,11 +21,15 @@ from corral.sentences.scores import (
 def advice_on_labels(estimator: Any, predictions: HeldOut) -> list[str]:
     """Say whether labels are no better than the class frequencies, and which classes are rarely called."""
     advice = NO_DIFFERENCE if isinstance(estimator, CorralClassifier) else TRY_POOL
-    found, scores = predictions.against_frequencies(), predictions.scores()
+    comparison, scores = predictions.against_frequencies(), predictions.scores()
     if hasattr(estimator, "priors") and not are_empirical(estimator):
-        return _advice_on_balanced_labels(found, scores, advice)
-    if found.is_useless:
-        return [useless_labels(found.accuracy, found.share, found.log_loss, found.entropy, advice)]
+        return _advice_on_balanced_labels(comparison, scores, advice)
+    if comparison.is_useless:
+        return [
+            useless_labels(
+                comparison.accuracy, comparison.share, comparison.log_loss, comparison.entropy, advice
+            )
+        ]
     two_classes = predictions.classes.size == 2
     rare = [
         (label, each.n_called, each.n_rows, each.auc)
@@ -41,10 +45,10 @@ def advice_on_labels(estimator: Any, predictions: HeldOut) -> list[str]:
     return [rarely_called(rare, never_right, two_classes=two_classes)]
 
 
-def _advice_on_balanced_labels(found: FrequencyComparison, scores: Scores, advice: str) -> list[str]:
-    """The same for priors other than the class frequencies, which do not aim at accuracy and log loss."""
+def _advice_on_balanced_labels(comparison: FrequencyComparison, scores: Scores, advice: str) -> list[str]:
+    """Advice for priors other than the class frequencies, which do not aim at accuracy and log loss."""
     chance = 1.0 / len(scores.by_class)
     balanced, auc = scores.intervals["balanced_accuracy"], scores.intervals.get("auc")
     if scores.auc is not None and balanced and auc and balanced[0] <= chance and auc[0] <= 0.5:
         return [useless_by_equal_priors(scores.balanced_accuracy, chance, scores.auc, advice)]
-    return [worse_by_equal_priors(found.accuracy, found.share)] if found.is_worse else []
+    return [worse_by_equal_priors(comparison.accuracy, comparison.share)] if comparison.is_worse else []

@@ -1,6 +1,6 @@
-"""Classifiers to compare with: naive Bayes and logistic regression for frames of numbers and categories.
+"""Baselines: naive Bayes and logistic regression for frames of numbers and categories.
 
-Both see standardised numbers, so that the scale of one column does not matter for others.
+Both standardise numbers, so that the scale of a column does not matter.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from corral.array_types import Floats, Integers
 from corral.posterior import log_posterior
 
-# Categories of a column that get a coefficient, the most frequent ones: thousands would take minutes.
+# Most frequent categories of a column, which get a coefficient each: thousands would take minutes.
 _MOST_CATEGORIES = 50
 
-# Larger numbers are cut: the sum of their squares would not be finite.
+# Larger numbers are clipped: the sum of their squares would not be finite.
 _LARGEST = 1e150
 
 
 def baselines(X: Any) -> dict[str, Any]:
-    """Return classifiers to compare with, by name, for a frame such as `X`."""
+    """Return the baselines for a frame such as `X`, by name."""
     has_categories = any(hasattr(dtype, "categories") for dtype in X.dtypes)
     return {
         "naive Bayes" if has_categories else "Gaussian naive Bayes": MixedNaiveBayes(),
@@ -61,10 +61,10 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probability of each class for each row of `X`, whose categories are those of the frame in `fit`."""
+        """Probability of each class for each row of `X`, with the categories of the frame in `fit`."""
         log_joint = np.tile(self._log_prior, (len(X), 1))
         for columns, part in self._parts:
-            log_joint += part.predict_log_proba(X[columns]) - self._log_prior  # which the part has counted
+            log_joint += part.predict_log_proba(X[columns]) - self._log_prior  # each part includes the prior
         proba: Floats = np.exp(log_posterior(log_joint))
         return proba
 
@@ -87,19 +87,21 @@ class MixedLogisticRegression(ClassifierMixin, BaseEstimator):
         columns = make_column_transformer(
             (_standardized(), numbers), (make_pipeline(FunctionTransformer(_codes), one_hot), categories)
         )
-        # Without a column that varies, the frequencies of the classes are all there is to learn.
+        # If no column varies, there are only the frequencies of the classes to learn.
         last = LogisticRegression() if numbers or categories else DummyClassifier(strategy="prior")
         self._pipeline = make_pipeline(columns, last)
-        with warnings.catch_warnings():  # a baseline that is nearly converged will do
+        with warnings.catch_warnings():  # a baseline need not converge fully
             warnings.simplefilter("ignore", ConvergenceWarning)
             self._pipeline.fit(X, y)
         self.classes_ = self._pipeline.classes_
         return self
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probability of each class for each row of `X`, whose categories are those of the frame in `fit`."""
+        """Probability of each class for each row of `X`, with the categories of the frame in `fit`."""
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Found unknown categories", UserWarning)  # as new rows may have
+            warnings.filterwarnings(
+                "ignore", "Found unknown categories", UserWarning
+            )  # new rows may have them
             proba: Floats = self._pipeline.predict_proba(X)
         return proba
 
@@ -122,9 +124,9 @@ def _bounded(X: Any) -> Floats:
 
 
 def _learn_numbers(X: Any, y: NDArray[Any]) -> Any:
-    """Fit normal densities, whose variances count one row more that has the variance of all rows, 1.
+    """Fit normal densities whose variances count one more row, with the variance of all rows, which is 1.
 
-    Otherwise a class in which a column is constant by chance would take nearly all rows.
+    Otherwise a class in which a column is constant by chance would get no row that differs in it.
     """
     fitted = make_pipeline(_standardized(), GaussianNB()).fit(X, y)
     bayes = fitted[-1]

@@ -1,4 +1,4 @@
-"""What classifiers say of rows that they have not seen."""
+"""Predictions of held-out rows, by classifiers that were fitted without them."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ from corral.evaluation.splits import RowGroups, Split, counts_by_class, split_ro
 
 @dataclass(frozen=True, eq=False)
 class HeldOutPart:
-    """A fitted classifier and rows of a table that it has not seen.
+    """A fitted classifier and rows of a table that it was not fitted to.
 
     Attributes
     ----------
     estimator : the fitted classifier.
-    rows : positions in the table of the rows that it has not seen.
-    learnt_from : positions in the table of the rows that it was fitted to; None if these are of another one.
+    rows : positions of these rows in the table.
+    learnt_from : positions in the table of the rows that it was fitted to; None if these are of another
+        table.
     """
 
     estimator: Any
@@ -48,12 +49,12 @@ class HeldOutPart:
     learnt_from: Integers | None = None
 
 
-OF_NEW_GROUPS = "of groups that took no part in fitting"
+NEW_GROUPS = "of groups that took no part in fitting"
 EQUAL_TO_NONE = "equal to no training row"
 
 
 def claim_of_folds(n_folds: int, *, grouped: bool) -> str:
-    """What is known of rows that were held out in turn: no row took part in the fit that predicted it."""
+    """The `claim` of rows that were held out in turn: no row took part in the fit that predicted it."""
     return f"that were held out in {n_folds} folds, " + (_WITH_THEIR_GROUPS if grouped else "each once")
 
 
@@ -62,30 +63,30 @@ _WITH_THEIR_GROUPS = "each once and together with its group"
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """What a classifier said of rows that it had not seen when it said it.
+    """Predictions of rows by a classifier that was not fitted to them.
 
     Attributes
     ----------
     classes : ndarray of shape (n_classes,)
         Labels, sorted.
     truth : ndarray of shape (n_rows,)
-        The right labels.
+        Classes of the rows.
     proba : ndarray of shape (n_rows, n_classes)
         Probability of each class.
     claim : str, default="that took no part in fitting"
-        What is known of the rows, as it follows their number in the report; "of groups that took no part in
-        fitting" also says that accuracies are those of new groups. `of_folds` says how many folds there are.
+        How the rows were held out. In a report it follows their number. With "of groups that took no part in
+        fitting", scores are stated for new groups.
     groups : ndarray of shape (n_rows,), default=None
-        What rows belong to, such as patients, if they do: its rows may be right or wrong together.
+        Groups of the rows, such as patients: the labels of a group may be right or wrong together.
     parts : sequence of HeldOutPart, default=()
-        Which rows of a table these are, one part after the other, and the classifiers that have not seen
-        them: a report shows these rows, explained by these classifiers. `of_folds` makes them.
+        Positions of the rows in a table, part by part, and the classifiers that were fitted without them: a
+        report shows these rows, explained by these classifiers. `of_folds` makes them.
     baselines : mapping of str to HeldOut, default=None
-        What other classifiers said of the same rows, by name: a report shows their scores beside.
+        Predictions of the same rows by other classifiers, by name: a report shows their scores as well.
 
     See Also
     --------
-    corral.write_report : Shows it.
+    corral.write_report : Shows the scores and the rows.
 
     Examples
     --------
@@ -121,17 +122,17 @@ class HeldOut:
         Parameters
         ----------
         estimator : classifier
-            Its clones are fitted.
+            Clones of it are fitted.
         X : DataFrame or array-like of shape (n_samples, n_features)
-            Rows. Copies of a row share a fold, and the first is predicted.
+            Rows. Duplicates share a fold, and the first of them is predicted.
         y : array-like of shape (n_samples,)
-            Their classes.
+            Classes of the rows.
         cv : int, default=5
-            How many folds there are.
+            Number of folds.
         groups : array-like of shape (n_samples,), default=None
-            Rows that share one share a fold.
+            The rows of a group share a fold.
         random_state : int, default=0
-            Draws the folds.
+            Seed of the folds.
 
         Returns
         -------
@@ -139,26 +140,27 @@ class HeldOut:
         """
         table = X if hasattr(X, "shape") else np.asarray(X)
         labels = np.asarray(y)
-        row_groups = RowGroups.of(table, labels, None if groups is None else np.asarray(groups))
+        row_groups = RowGroups.from_table(table, labels, None if groups is None else np.asarray(groups))
         splits = split_rows(labels, row_groups, test_size=0.5, cv=cv, seed=random_state)
-        return held_out_predictions({"": estimator}, table, labels, row_groups, splits, lambda title: None)[
-            ""
-        ]
+        predictions = held_out_predictions(
+            {"": estimator}, table, labels, row_groups, splits, lambda title: None
+        )
+        return predictions[""]
 
     @property
     def positions(self) -> Integers | None:
-        """Positions (n_rows,) of the rows in a table, or None if it is not known which rows these are."""
+        """Positions (n_rows,) of the rows in a table, or None if there are no parts."""
         return np.concatenate([part.rows for part in self.parts]) if self.parts else None
 
     @property
     def n_groups(self) -> int | None:
-        """How many groups the rows belong to; None if rows have no groups."""
+        """Number of groups of the rows; None if rows have no groups."""
         return None if self.groups is None else int(np.unique(self.groups).size)
 
     @property
     def groups_are_new(self) -> bool:
-        """Whether it is known that no row of these groups took part in fitting, as `claim` says."""
-        return self.claim == OF_NEW_GROUPS or self.claim.endswith(_WITH_THEIR_GROUPS)
+        """Whether `claim` says that no row of these groups took part in fitting."""
+        return self.claim == NEW_GROUPS or self.claim.endswith(_WITH_THEIR_GROUPS)
 
     @property
     def labels(self) -> NDArray[Any]:
@@ -167,27 +169,27 @@ class HeldOut:
         return labels
 
     def most_frequent_share(self) -> float:
-        """Share of the rows that are of their most frequent class."""
+        """Share of the most frequent class among the rows."""
         return float(np.unique(self.truth, return_counts=True)[1].max() / len(self.truth))
 
     def frequencies(self) -> HeldOut:
-        """The same rows, each predicted by the frequencies of the classes, which need no variable."""
+        """The same rows, each predicted by the frequencies of the classes."""
         shares = np.bincount(self._codes, minlength=self.classes.size) / len(self.truth)
         return HeldOut(
             self.classes, self.truth, np.tile(shares, (len(self.truth), 1)), self.claim, self.groups
         )
 
     def share_right(self, chosen: Bools) -> tuple[float, tuple[float, float] | None]:
-        """Share of some rows that get the right label, and its 95 % interval.
+        """Share of the chosen rows that get the right label, and its 95 % interval.
 
-        The interval is by Wilson, for rows drawn at random, or groups of rows if they have some; it is None
-        where all chosen rows are of one group.
+        The interval is Wilson's, for a random sample of rows, or of groups if rows have groups. It is None if
+        all chosen rows are of one group.
         """
         hits = self.labels == self.truth
         return float(hits[chosen].mean()), self._sampling.interval_of_hits(hits, chosen)
 
     def recalls(self) -> dict[Any, Recall]:
-        """How well each class is recognised, by label; classes without rows are left out."""
+        """Recall and most frequent error of each class that has rows, by label."""
         recalls, labels = {}, self.classes.tolist()
         for a, counts in enumerate(self.confusion()):
             n_right, n_rows = int(counts[a]), int(counts.sum())
@@ -200,12 +202,12 @@ class HeldOut:
         return recalls
 
     def confusion(self) -> Integers:
-        """Numbers of rows (n_classes, n_classes) by their class and the label that they get."""
+        """Numbers of rows (n_classes, n_classes) by class and label."""
         counts: Integers = confusion_matrix(self.truth, self.labels, labels=self.classes)
         return counts
 
     def reliability(self) -> list[Reliability]:
-        """How often labels are right, for each interval of their probability that has rows."""
+        """Share of right labels for each interval of their probability that has rows."""
         confidence = self.proba.max(axis=1)
         bins = np.searchsorted(RELIABILITY_ENDS[1:-1], confidence, side="right")
         points = []
@@ -217,28 +219,28 @@ class HeldOut:
         return points
 
     def scores(self) -> Scores:
-        """How good it was, with 95 % intervals."""
+        """Scores with 95 % intervals."""
         names = [str(label) for label in self.classes.tolist()]
         return score_predictions(self.proba, self._codes, names, self._sampling)
 
     def against_frequencies(self) -> FrequencyComparison:
-        """Compare it with the most frequent class and with the frequencies of the classes."""
+        """Compare the predictions with the most frequent class and with the frequencies of the classes."""
         return compare_with_frequencies(self.proba, self._codes, self._sampling)
 
     @property
     def rarer_class(self) -> Any:
-        """The one of two classes that has fewer rows, which a threshold is set for; None of more classes."""
+        """The class with fewer rows, for which a threshold is set; None unless there are two classes."""
         if self.classes.size != 2:
             return None
         n_rows = [int((self.truth == label).sum()) for label in self.classes]
         return self.classes.tolist()[int(n_rows[1] <= n_rows[0])]
 
     def thresholds(self, label: Any) -> list[Threshold]:
-        """What comes of calling every row `label` whose probability of it is at least a threshold."""
+        """Consequences of calling every row `label` whose probability of it is at least a threshold."""
         return thresholds(*self._ranked(label), np.array(THRESHOLDS))
 
     def ranking_curve(self, label: Any, most: int = 100) -> list[Threshold]:
-        """Points of the ROC and precision-recall curves of a class, at most so many, that has rows."""
+        """Points of the ROC and precision-recall curves of a class that has rows, at most `most`."""
         return curve(*self._ranked(label), most)
 
     def _ranked(self, label: Any) -> tuple[Floats, Bools]:
@@ -264,8 +266,8 @@ def held_out_predictions(
 ) -> dict[str, HeldOut]:
     """Fit clones to the training part of every split and predict its held-out rows, by classifier.
 
-    Copies are held out together, and the first is predicted. `on_step` is called with a title before each fit
-    begins.
+    Duplicates are held out together, and the first of them is predicted. `on_step` is called with a title
+    before each fit.
     """
     proba: dict[str, list[Floats]] = {name: [] for name in classifiers}
     parts: dict[str, list[HeldOutPart]] = {name: [] for name in classifiers}
@@ -275,7 +277,7 @@ def held_out_predictions(
             on_step(f"{name} without held-out rows, {k} of {len(splits)}")
             fitted = fit_by_groups(clone(classifier), take_rows(X, train), y[train], row_groups, train)
             parts[name].append(HeldOutPart(fitted, test, train))
-            with warnings.catch_warnings():  # of what only held-out rows have, as new rows may, too
+            with warnings.catch_warnings():  # categories and ranges of held-out rows may be new
                 warnings.simplefilter("ignore", UnknownLevelsWarning)
                 warnings.simplefilter("ignore", ShiftedTableWarning)
                 proba[name].append(fitted.predict_proba(take_rows(X, test)))
@@ -283,7 +285,7 @@ def held_out_predictions(
     if len(splits) > 1:
         claim = claim_of_folds(len(splits), grouped=row_groups.groups is not None)
     else:
-        claim = "that took no part in fitting" if row_groups.groups is None else OF_NEW_GROUPS
+        claim = "that took no part in fitting" if row_groups.groups is None else NEW_GROUPS
     groups = None if row_groups.groups is None else row_groups.groups[rows]
     return {
         name: HeldOut(np.unique(y), y[rows], np.concatenate(proba[name]), claim, groups, parts[name])
@@ -292,7 +294,7 @@ def held_out_predictions(
 
 
 def _check_classes_left(y: NDArray[Any], train: Integers, row_groups: RowGroups) -> None:
-    """Refuse to hold out all rows of a class, as large groups may ask for, or all groups but one of each."""
+    """Refuse a split that leaves no row of some class, or only one group of each class, to fit."""
     lost = np.setdiff1d(y, y[train]).tolist()
     if lost:
         raise ValueError(
@@ -309,7 +311,7 @@ def _check_classes_left(y: NDArray[Any], train: Integers, row_groups: RowGroups)
 def fit_by_groups(
     classifier: Any, X: Any, y: NDArray[Any], row_groups: RowGroups, rows: Integers | None = None
 ) -> Any:
-    """Fit some rows, `rows` of all; a classifier that knows of groups leaves them out together."""
+    """Fit a classifier to X and y, the `rows` of a table, with their groups if its `fit` takes groups."""
     if row_groups.groups is None or not has_fit_parameter(classifier, "groups"):
         return classifier.fit(X, y)
     return classifier.fit(X, y, groups=row_groups.groups if rows is None else row_groups.groups[rows])
@@ -318,25 +320,24 @@ def fit_by_groups(
 def unseen_predictions(
     fitted: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None
 ) -> HeldOut | None:
-    """Predictions of the rows that are equal to no training row, in every digit.
+    """Predictions of the rows that are equal to no training row, compared in every digit.
 
-    None if all rows are, or where a classifier does not keep all of its training rows. Rows that share one of
-    the groups, if there are some, may be right or wrong together.
+    None if there are no such rows, or if the classifier does not keep all of its training rows.
     """
     if not hasattr(fitted, "model_") or not fitted.model_.has_all_rows:
         return None
-    training = set(_contents(fitted.model_.training.X))
-    new = np.array([row not in training for row in _contents(read_table(fitted, X, reset=False).X)])
+    training = set(_rows_as_bytes(fitted.model_.training.X))
+    new = np.array([row not in training for row in _rows_as_bytes(read_table(fitted, X, reset=False).X)])
     if not new.any():
         return None
     parts = [HeldOutPart(fitted, np.flatnonzero(new))]
-    of_new = None if groups is None else groups[new]
-    return HeldOut(fitted.classes_, y[new], fitted.predict_proba(X[new]), EQUAL_TO_NONE, of_new, parts)
+    new_groups = None if groups is None else groups[new]
+    return HeldOut(fitted.classes_, y[new], fitted.predict_proba(X[new]), EQUAL_TO_NONE, new_groups, parts)
 
 
-def _contents(X: Floats) -> list[bytes]:
-    """Rows as bytes, which are equal if all their values are; missing values are equal to each other."""
-    unique = np.where(np.isnan(X), np.nan, X) + 0.0  # there are several NaN, and -0.0
+def _rows_as_bytes(X: Floats) -> list[bytes]:
+    """Rows as bytes, which are equal if all values are equal; missing values are equal to each other."""
+    unique = np.where(np.isnan(X), np.nan, X) + 0.0  # NaN and 0.0 have several representations
     return [row.tobytes() for row in unique]
 
 

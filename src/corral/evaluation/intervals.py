@@ -1,9 +1,9 @@
-"""How well a score of held-out rows is known: 95 % intervals, for rows or for groups of rows.
+"""95 % intervals of scores of held-out rows, for rows or for groups of rows.
 
-A score of weighted rows has a derivative with respect to the weight of each row, its influence. The variance
-of the score is the sum of squares of the influences, added up within groups where rows have groups (the
-infinitesimal jackknife). A score between 0 and 1 gets Wilson's interval, with as many rows as a share with
-that variance would have.
+The influence of a row is the derivative of a score with respect to the weight of the row. The variance of the
+score is the sum of the squared influences, which are first summed within groups if rows have groups (the
+infinitesimal jackknife). A score between 0 and 1 gets Wilson's interval for the number of rows at which a
+share has that variance.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from scipy.stats import norm, t
 from corral.array_types import Bools, Floats
 from corral.data.weights import effective_number, largest_design_effect, sums_by_group
 
-# Groups whose rows are all right or all wrong, with which the design effect of groups is averaged.
+# Weight, in groups, of the largest design effect (rows of a group all right or all wrong) in the average.
 _MORE_GROUPS = 0.5
 
-# Half the width of an interval, as a share of the value, that rounding can make.
+# A half width of an interval that rounding errors can make, as a share of the value.
 _LEAST_HALF = 1e-12
 
 Interval = tuple[float, float]
 
 
 class Measure(NamedTuple):
-    """A score, and what its interval is made of."""
+    """A score, with what its interval is computed from."""
 
     value: float
     influence: Floats  # (n_rows,) derivatives with respect to the weights of the rows
-    # (2,) rows, and independent ones, that the value counts for at most, as in `Sampling.numbers`. A score of
-    # 0 or 1 has no variance although it is not certain.
+    # (2,) upper limits of the effective numbers of rows and of groups, as in `Sampling.numbers`: a score of 0
+    # or 1 has no variance although it is not certain
     most: Floats
 
     @classmethod
     def mean(cls, losses: Floats) -> Measure:
-        """Measure the mean of a loss per row, which is not negative but for rounding."""
+        """Measure the mean of a loss per row; rounding cannot make it negative."""
         mean = max(float(losses.mean()), 0.0)
         return cls(mean, (losses - mean) / losses.size, np.full(2, float(losses.size)))
 
     @classmethod
     def average(cls, measures: Sequence[Measure], n_shared: int = 1) -> Measure:
-        """Average the scores of classes, where each row takes part in so many of them."""
+        """Average the scores of classes; each row belongs to `n_shared` of them."""
         most = np.array([each.most for each in measures])
         total = len(measures) ** 2 / (n_shared / np.maximum(most, 1e-300)).sum(axis=0)
         influence = np.mean([each.influence for each in measures], axis=0)
@@ -57,12 +57,12 @@ class Measure(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Sampling:
-    """How rows were drawn: one by one, or in groups (n_rows,) whose rows may be right or wrong together."""
+    """How rows were sampled: one by one, or in groups (n_rows,) whose rows may be right or wrong together."""
 
     groups: NDArray[Any] | None
 
     def numbers(self, chosen: Bools) -> Floats:
-        """Count some rows (2,), and the independent ones: Kish's number of their groups, 0 of one group."""
+        """Number of chosen rows and Kish's effective number of their groups, which is 0 for one group."""
         n = float(chosen.sum())
         if self.groups is None:
             return np.array([n, n])
@@ -70,15 +70,16 @@ class Sampling:
         return np.array([n, effective_number(sizes) if sizes.size > 1 else 0.0])
 
     def interval_of_hits(self, hits: Bools, chosen: Bools) -> Interval | None:
-        """The interval of the share of hits among some rows; None where they are of one group."""
+        """The interval of the share of hits among the chosen rows; None if they are of one group."""
         if self.groups is None:
             return wilson_interval(float(hits[chosen].mean()), int(chosen.sum()))
         return grouped_interval(hits[chosen], self.groups[chosen])
 
     def interval_of_share(self, measure: Measure) -> Interval | None:
-        """The interval of a score between 0 and 1; None where the rows are of one group.
+        """The interval of a score between 0 and 1; None if the rows are of one group.
 
-        As in `grouped_interval`, few groups say little of the design effect, and a score of 0 or 1 nothing.
+        As in `grouped_interval`, the design effect is uncertain for few groups, and unknown for a score of 0
+        or 1.
         """
         n_rows, n_groups = np.minimum(measure.most, self._numbers_of_all(measure)).tolist()
         if not n_groups:
@@ -92,9 +93,9 @@ class Sampling:
         return wilson_interval(value, few_groups * n_worth)
 
     def interval_of_mean(self, measure: Measure, highest: float) -> Interval | None:
-        """The interval of a mean loss between 0 and `highest`; None where rows tell no variance.
+        """The interval of a mean loss between 0 and `highest`.
 
-        That is so of one row, of rows of one group, and of losses that are all the same.
+        None if the variance is unknown: for one row, for rows of one group, and for equal losses.
         """
         variance, degrees = self._variance(measure)
         half = float(t.ppf(0.975, degrees)) * math.sqrt(variance)
@@ -118,22 +119,22 @@ class Sampling:
 
 
 def grouped_interval(hits: Bools, groups: NDArray[Any]) -> Interval | None:
-    """The 95 % interval of a share by Wilson where rows of a group may be right or wrong together.
+    """The 95 % interval of a share by Wilson if rows of a group may be right or wrong together.
 
-    The rows are worth fewer that are drawn one by one: their number over the design effect of the groups (see
-    `data.weights`), which is at least 1.
+    The effective number of rows is their number over the design effect of the groups (see `data.weights`),
+    which is at least 1.
 
-    - The variance is that of the jackknife: the share is computed without each group in turn. So a group
-      that has many of the rows counts for what it moves.
-    - Few groups say little of the design effect. It is averaged with that of half a group more whose rows are
-      all right or all wrong, and the number of rows is reduced as Student's t requires (Korn and Graubard,
-      1998), with as many degrees of freedom as groups of equal size would have (Kish's number).
-    - Where all rows are right, or none is, nothing is known of it, and each group counts as one row,
+    - The variance comes from the jackknife: the share is computed without each group in turn. So a large
+      group counts by how much it changes the share.
+    - The design effect of few groups is uncertain. It is averaged with the effect of half a group more whose
+      rows are all right or all wrong, and the number of rows is reduced as Student's t requires (Korn and
+      Graubard, 1998), with Kish's effective number of groups for the degrees of freedom.
+    - If all rows are right, or all are wrong, the design effect is unknown, and each group counts as one row,
       weighted by its size.
 
     With fewer than two groups there is no interval. Coverage is 0.93 or more in simulations of 5 to 40 groups
-    of 1 to 59 rows whose accuracies differ moderately; it is less where nearly all groups are right and a few
-    are wrong as a whole: 0.85 to 0.93 if the accuracy is 0.9 or more and the intraclass correlation 0.5.
+    of 1 to 59 rows whose accuracies differ moderately. It is 0.85 to 0.93 if a few groups are wrong as a
+    whole: with an accuracy of 0.9 or more and an intraclass correlation of 0.5.
     """
     _, group = np.unique(groups, return_inverse=True)
     sizes = np.bincount(group).astype(np.float64)
@@ -143,10 +144,10 @@ def grouped_interval(hits: Bools, groups: NDArray[Any]) -> Interval | None:
     n_equal_groups = effective_number(sizes)
     if share in (0.0, 1.0):
         return wilson_interval(share, n_equal_groups)
-    moved = np.bincount(group, hits - share) / (n - sizes)  # by how much the share falls without each group
-    variance = (n_groups - 1) / n_groups * float(moved @ moved)
-    # Not `data.weights.design_effect`: a large group draws the share to itself, so that its residuals are too
-    # small; without the group they are not.
+    changes = np.bincount(group, hits - share) / (n - sizes)  # decrease of the share without each group
+    variance = (n_groups - 1) / n_groups * float(changes @ changes)
+    # Not `data.weights.design_effect`: the share is close to the share of a large group, whose residuals are
+    # then too small. Without the group they are not.
     design_effect = max(variance / (share * (1.0 - share) / (n - 1)), 1.0)
     largest = largest_design_effect(np.ones(n), group)
     shrunk = (n_equal_groups * design_effect + _MORE_GROUPS * largest) / (n_equal_groups + _MORE_GROUPS)
@@ -156,7 +157,7 @@ def grouped_interval(hits: Bools, groups: NDArray[Any]) -> Interval | None:
 
 
 def wilson_interval(share: float, n: float) -> Interval:
-    """The 95 % interval of a share of n rows by Wilson, sensible for few rows and for shares of 0 and 1.
+    """The 95 % interval of a share of n rows by Wilson, for few rows and shares of 0 and 1 as well.
 
     The number of rows need not be whole.
     """
@@ -168,7 +169,7 @@ def wilson_interval(share: float, n: float) -> Interval:
 
 
 def rows_to_halve_interval(share: float, n: int) -> int:
-    """How many rows more than n would make Wilson's interval half as wide if the share stayed the same."""
+    """Number of rows beyond n at which Wilson's interval is half as wide, for the same share."""
 
     def narrowness(n_rows: int) -> float:
         low, high = wilson_interval(share, n_rows)

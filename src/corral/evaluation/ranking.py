@@ -1,8 +1,8 @@
-"""How well the probabilities of a class rank its rows before others, and what a threshold brings.
+"""Ranking of rows by their probability of a class: AUC, average precision, curves and thresholds.
 
-A row counts as called if its probability of the class is at least a threshold. AUC is the probability that a
-row of the class has a larger one than another row, ties counting half; the average precision is the mean of
-the precision over the thresholds at the rows of the class. Both are those of scikit-learn.
+A row is called if its probability of the class is at least a threshold. The AUC is the probability that a row
+of the class has a larger probability of it than another row; ties count half. The average precision is the
+mean precision over the thresholds at the rows of the class. Both are defined as in scikit-learn.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ import numpy as np
 from corral.array_types import Bools, Floats, Integers
 from corral.evaluation.intervals import Measure, Sampling
 
-# Thresholds whose consequences are shown: close where few rows are called, or nearly all.
+# Thresholds whose consequences are shown; they are denser near 0 and 1.
 THRESHOLDS = (0.01, 0.02, *(round(0.05 * k, 2) for k in range(1, 20)), 0.98, 0.99)
 
 
 class Threshold(NamedTuple):
-    """What comes of calling every row with at least this probability.
+    """Consequences of calling every row with at least this probability of a class.
 
     Attributes
     ----------
-    threshold : the least probability of the class.
-    n_called : rows that are called.
-    n_right, n_false : rows of the class among them, and others.
-    n_rows : rows of the class, called or not.
-    precision, recall, false_positive_rate : `n_right` as a share of `n_called`, 1 if no row is called, and of
-        `n_rows`; `n_false` as a share of all rows that are not of the class.
+    threshold : lowest probability of a called row.
+    n_called : number of called rows.
+    n_right, n_false : numbers of called rows that are of the class, and that are not.
+    n_rows : number of rows of the class, called or not.
+    precision : `n_right / n_called`, 1 if no row is called.
+    recall : `n_right / n_rows`.
+    false_positive_rate : share of the rows of other classes that are called.
     """
 
     threshold: float
@@ -44,8 +45,8 @@ class Threshold(NamedTuple):
 def auc(proba: Floats, own: Bools, sampling: Sampling) -> Measure:
     """Measure the area under the ROC curve, with DeLong's variance.
 
-    With few rows the variance is often too small near 1. So the interval is at least as wide as that of twice
-    as many rows as the smaller side has.
+    Near 1 the variance of few rows is often too small. So the interval is at least as wide as for twice the
+    number of rows of the smaller side.
     """
     above = _shares_below(proba[own], proba[~own])
     below = 1.0 - _shares_below(proba[~own], proba[own])
@@ -57,7 +58,7 @@ def auc(proba: Floats, own: Bools, sampling: Sampling) -> Measure:
 
 
 def _shares_below(values: Floats, others: Floats) -> Floats:
-    """Share of the others that are below each value; equal ones count half."""
+    """Share of the others that are below each value; ties count half."""
     ordered = np.sort(others)
     ranks = np.searchsorted(ordered, values) + np.searchsorted(ordered, values, side="right")
     shares: Floats = ranks / (2.0 * ordered.size)
@@ -67,14 +68,14 @@ def _shares_below(values: Floats, others: Floats) -> Floats:
 def average_precision(proba: Floats, own: Bools, sampling: Sampling) -> Measure:
     """Measure the average precision.
 
-    Its interval is at least as wide as that of a share of the rows of the class (Boyd, Eng and Page, 2013).
+    Its interval is at least as wide as for a share of the rows of the class (Boyd, Eng and Page, 2013).
     """
     ranked = np.sort(proba[own])
     n_own = ranked.size
     n_called = own.size - np.searchsorted(np.sort(proba), ranked)
     precision = (n_own - np.searchsorted(ranked, ranked)) / n_called
     value = float(precision.mean())
-    # More weight of a row changes the precision at all thresholds up to its probability.
+    # The weight of a row changes the precision at all thresholds up to its probability.
     ones, shares = (np.concatenate([[0.0], np.cumsum(each / n_called)]) for each in (1.0, precision))
     n_below = np.searchsorted(ranked, proba, side="right")
     influence = (np.where(own, ones[n_below], 0.0) - shares[n_below]) / n_own
@@ -83,7 +84,7 @@ def average_precision(proba: Floats, own: Bools, sampling: Sampling) -> Measure:
 
 
 def thresholds(proba: Floats, own: Bools, values: Floats) -> list[Threshold]:
-    """Count what comes of each of the thresholds."""
+    """Count the consequences of each threshold."""
     n_right, n_called = (n.tolist() for n in _counts(proba, own, values))
     n_own, n_others = int(own.sum()), int((~own).sum())
     return [
@@ -102,21 +103,21 @@ def thresholds(proba: Floats, own: Bools, values: Floats) -> list[Threshold]:
 
 
 def _counts(proba: Floats, own: Bools, values: Floats) -> tuple[Integers, Integers]:
-    """How many rows of the class, and of all, have at least each of the probabilities."""
+    """Numbers of rows of the class, and of all rows, with at least each of the probabilities."""
     n_right = own.sum() - np.searchsorted(np.sort(proba[own]), values)
     return n_right, own.size - np.searchsorted(np.sort(proba), values)
 
 
 def curve(proba: Floats, own: Bools, most: int) -> list[Threshold]:
-    """Count what comes of the thresholds of ROC and precision-recall curves, the largest first.
+    """Points of the ROC and precision-recall curves, at most `most`, the largest threshold first.
 
-    There are at most so many. If there are more probabilities, those are taken that have equal distances
-    along the ROC curve, and the last, which calls all rows.
+    If there are more probabilities, the points have equal distances along the ROC curve, and the last point
+    calls all rows.
     """
     values = np.unique(proba)[::-1]
     if values.size > most:
         n_right, n_called = _counts(proba, own, values)
-        way = n_right / max(own.sum(), 1) + (n_called - n_right) / max((~own).sum(), 1)
-        places = np.searchsorted(way, np.linspace(way[0], way[-1], most))
-        values = values[np.unique(np.minimum(places, way.size - 1))]
+        distance = n_right / max(own.sum(), 1) + (n_called - n_right) / max((~own).sum(), 1)
+        places = np.searchsorted(distance, np.linspace(distance[0], distance[-1], most))
+        values = values[np.unique(np.minimum(places, distance.size - 1))]
     return thresholds(proba, own, values)

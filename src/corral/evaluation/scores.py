@@ -1,4 +1,4 @@
-"""How good predictions of held-out rows are: scores with their intervals, recalls and reliability."""
+"""Scores of held-out rows: of all rows and by class, with intervals, recalls and reliability."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from corral.evaluation.ranking import auc, average_precision
 
 _N_BINS = 10
 
-# Ends of intervals of the label's probability: narrower where most probabilities are.
+# Ends of the intervals of the label's probability; they are narrower near 1, where most probabilities lie.
 RELIABILITY_ENDS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 
-# A class is rarely called if its label is given to less than this share of the number of its rows.
+# A class is rarely called if the rows with its label are fewer than this share of its rows.
 _RARELY = 0.25
 
-# Level of the tests against the most frequent class.
+# Significance level of the tests against the most frequent class.
 _SIGNIFICANCE = 0.05
 
 
@@ -32,14 +32,14 @@ class ClassScores:
 
     Attributes
     ----------
-    n_rows, n_called : rows of the class, and rows that get its label.
-    recall : share of its rows that get its label.
-    precision : share of the rows with its label that are of the class; None if no row gets it.
+    n_rows, n_called : numbers of rows of the class and of rows with its label.
+    recall : share of the rows of the class that get its label.
+    precision : share of the rows with its label that are of the class; None if there are no such rows.
     f1 : harmonic mean of precision and recall.
     auc : probability that a row of the class has a larger probability of it than another row.
     average_precision : mean precision over the thresholds at the rows of the class. It and the AUC are None
         if all rows are of the class.
-    intervals : 95 % intervals by the name of the score, None where rows are of one group.
+    intervals : 95 % intervals by the name of the score, None if the rows are of one group.
     """
 
     n_rows: int
@@ -53,7 +53,7 @@ class ClassScores:
 
     @property
     def is_rarely_called(self) -> bool:
-        """Whether few rows get its label, although its probability ranks its rows before others."""
+        """Whether few rows get its label although its probability ranks its rows before others."""
         interval = self.intervals.get("auc")
         return self.n_called < _RARELY * self.n_rows and interval is not None and interval[0] > 0.5
 
@@ -66,15 +66,15 @@ class Scores:
     ----------
     accuracy : share of rows with the right label.
     balanced_accuracy : mean recall of the classes.
-    auc, average_precision : means of those of the classes, each against all others; None if all rows are of
-        one class.
+    auc, average_precision : mean over the classes, each against all others; None if all rows are of one
+        class.
     log_loss : mean of minus the logarithm of the right class's probability.
     brier_score : mean squared distance of the probabilities from 1 for the right class and 0 for others,
-        summed over the classes, which is at most 2; half of it for two classes, as scikit-learn has it.
-    calibration_error : mean distance between the probability of the label and how often it is right.
-    intervals : 95 % intervals by the name of the score, for rows drawn at random, or groups of rows if they
-        have groups. The choice of training rows is not counted. None where all rows are of one group, and
-        for means of losses that are the same in all rows.
+        summed over the classes, which is at most 2; half of it for two classes, as in scikit-learn.
+    calibration_error : mean distance between the probability of the label and the share of right labels.
+    intervals : 95 % intervals by the name of the score, for random samples of rows, or of groups if rows have
+        groups; they do not include the choice of training rows. None if all rows are of one group, and for
+        means of losses that are the same in all rows.
     by_class : scores of each class that has rows.
     """
 
@@ -90,15 +90,15 @@ class Scores:
 
 
 class Recall(NamedTuple):
-    """How many rows of a class get its label.
+    """Recall of a class, with its most frequent error.
 
     Attributes
     ----------
-    n_right, n_rows : rows with the right label, and all of the class.
-    interval : 95 % interval of the share by Wilson, for groups of rows if they have some; None where all rows
-        of the class are of one group.
-    mistaken_for : the class that its other rows are most often taken for, None if all are right.
-    n_mistaken : how many are taken for that.
+    n_right, n_rows : numbers of rows with the right label and of all rows of the class.
+    interval : 95 % interval of the share by Wilson, for groups if rows have groups; None if all rows of the
+        class are of one group.
+    mistaken_for : the most frequent label of its other rows, None if all are right.
+    n_mistaken : number of its rows with that label.
     """
 
     n_right: int
@@ -114,14 +114,14 @@ class Recall(NamedTuple):
 
 
 class Reliability(NamedTuple):
-    """How often labels are right whose probability lies in an interval.
+    """Share of right labels among the labels whose probability lies in an interval.
 
     Attributes
     ----------
-    n_rows : how many rows have such a label.
+    n_rows : number of rows with such a label.
     low, high : ends of the interval of probabilities.
-    confidence : their mean probability.
-    share_right, interval : how many are right, and the 95 % interval of that, as in `Recall`.
+    confidence : mean probability of these labels.
+    share_right, interval : share of right labels and its 95 % interval, as in `Recall`.
     """
 
     n_rows: int
@@ -133,15 +133,15 @@ class Reliability(NamedTuple):
 
 
 class FrequencyComparison(NamedTuple):
-    """A classifier beside one that knows only how frequent the classes are.
+    """Comparison of a classifier with the frequencies of the classes.
 
     Attributes
     ----------
-    accuracy, log_loss : those of the classifier.
-    share, entropy : the accuracy of always naming the most frequent class of the rows, and the log loss of
-        the frequencies of the classes.
-    pvalue_better, pvalue_worse : of one-sided sign tests: rows that only one of the two labels right, or
-        groups in which one of the two labels more rows right.
+    accuracy, log_loss : scores of the classifier.
+    share, entropy : accuracy of always naming the most frequent class of the rows, and log loss of the
+        frequencies of the classes.
+    pvalue_better, pvalue_worse : p-values of one-sided sign tests on the rows that only one of the two labels
+        right, or on the groups in which one of the two labels more rows right.
     """
 
     accuracy: float
@@ -153,12 +153,12 @@ class FrequencyComparison(NamedTuple):
 
     @property
     def is_useless(self) -> bool:
-        """Whether neither labels nor probabilities are better, as far as the rows can tell."""
+        """Whether neither the labels are significantly better nor the probabilities better."""
         return self.pvalue_better > _SIGNIFICANCE and self.log_loss >= self.entropy
 
     @property
     def is_worse(self) -> bool:
-        """Whether the labels are worse."""
+        """Whether the labels are significantly worse."""
         return self.pvalue_worse <= _SIGNIFICANCE
 
 
@@ -198,10 +198,10 @@ def brier_scores(proba: Floats, codes: Integers) -> Floats:
 
 
 def calibration_errors(proba: Floats, codes: Integers) -> Floats:
-    """By how much the confidence in each row exceeds the accuracy, or the other way round.
+    """Terms of each row in the expected calibration error, which is their mean.
 
-    The sign is that of the sum over all rows with a similar probability of the label, one of ten equal
-    intervals. So the mean is the expected calibration error.
+    The term is the hit minus the probability of the label, with the sign of its sum over all rows whose
+    probability lies in the same one of ten equal intervals.
     """
     confidence = proba.max(axis=1)
     hits = proba.argmax(axis=1) == codes
@@ -212,14 +212,14 @@ def calibration_errors(proba: Floats, codes: Integers) -> Floats:
 
 
 def score_predictions(proba: Floats, codes: Integers, names: Sequence[str], sampling: Sampling) -> Scores:
-    """Score the probabilities (n_rows, n_classes) of rows whose classes have these numbers and names."""
+    """Score probabilities (n_rows, n_classes) of rows, given the numbers of their classes and all names."""
     hits = proba.argmax(axis=1) == codes
     present = np.unique(codes).tolist()
     recalls = [recall_measure(hits, codes == code, sampling) for code in present]
     rankings = [ranking_measures(proba[:, code], codes == code, sampling) for code in present]
     shares = {"balanced_accuracy": Measure.average(recalls)}
     if len(present) > 1:
-        # A row is ranked in its own class, and as one of the others.
+        # Each row is ranked in its own class and among the others of each other class.
         shares |= {name: Measure.average([each[name] for each in rankings], 2) for name in rankings[0]}
     means = {
         "log_loss": Measure.mean(log_losses(proba, codes)),

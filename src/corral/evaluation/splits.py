@@ -1,4 +1,4 @@
-"""How rows are divided into those that are learnt from and those that are held out."""
+"""Splits of a table into training rows and held-out rows."""
 
 from __future__ import annotations
 
@@ -18,39 +18,36 @@ from corral.data.splits import held_out_groups
 from corral.estimators.encoding import encoded
 from corral.sentences.numbers import counted
 
-# So many values, most of them in one row only, are measurements.
+# More different values than this, with fewer than two rows each on average, are measurements and not classes.
 _MANY = 20
 
-# Below so many rows, each row is held out once: a part of them would say too little.
+# Tables with fewer rows are cross-validated: scores of one held-out part would be too uncertain.
 FEW_ROWS = 1000
 N_FOLDS = 5
 
-# One row or group of a class is held out, and another one is learnt from.
-_FEWEST_UNITS = 2
+# Fewest rows, or groups, of a class: one to hold out and one to fit.
+_FEWEST = 2
 
-# The share of more rows that is held out.
+# Share of a larger table that is held out.
 TEST_SIZE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
 class RowGroups:
-    """Which rows of a table are held out together."""
+    """Rows of a table that are held out together: duplicates and groups."""
 
-    # (n_rows,) numbers that copies of a row, and only they, share; they count as one row, but for those in
-    # groups that stay apart
-    duplicates: Integers
-    # (n_rows,) numbers that rows of a group share, and groups that share most of their rows; None if rows
-    # have no groups
+    duplicates: Integers  # (n_rows,) number of the distinct row; duplicates in different groups stay distinct
+    # (n_rows,) number of the group, None without groups; groups that share most of their rows are one group
     groups: Integers | None = None
 
     @property
     def n_duplicates(self) -> int:
-        """How many rows are copies of others."""
+        """Number of rows that are duplicates of earlier rows."""
         return self.duplicates.size - np.unique(self.duplicates).size
 
     @classmethod
-    def of(cls, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None) -> RowGroups:
-        """Number the rows of a frame, which may have gaps and columns of levels, given their labels."""
+    def from_table(cls, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None) -> RowGroups:
+        """Number the duplicates and groups of a frame, which may have missing values and categories."""
         duplicates = number_duplicates(encoded(X), np.unique(y, return_inverse=True)[1])
         numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
         duplicates, row_groups = duplicates_and_groups(duplicates, numbers, len(X))
@@ -60,11 +57,11 @@ class RowGroups:
 
     @property
     def distinct(self) -> Integers:
-        """Positions of the rows without their copies, the first of each."""
+        """Positions of the rows without duplicates, the first of each."""
         return np.unique(self.duplicates, return_index=True)[1]
 
 
-# Positions of the rows to learn from, and of held-out rows, of which the first of each duplicate.
+# Positions of training rows and of held-out rows; of duplicates only the first is held out.
 Split = tuple[Integers, Integers]
 
 
@@ -77,15 +74,15 @@ def split_rows(
     seed: int,
     if_few_rows: str = "",
 ) -> list[Split]:
-    """Hold out one part of the rows, or each of `cv` parts in turn, with the same shares of the classes.
+    """Hold out one part of the rows, or each of `cv` parts in turn, stratified by class.
 
-    Without both, tables of few rows have five parts, or fewer where groups do not allow it, and others one.
-    Groups are held out whole, so that shares of classes are the same only as far as groups allow it.
-    `if_few_rows` ends the sentence that refuses a class of too few rows or groups: what can be done about it.
+    Without `test_size` and `cv`, tables of fewer than `FEW_ROWS` rows have five parts, or fewer if groups do
+    not allow five; larger tables have one. Groups are held out whole, so that classes are stratified as far
+    as groups allow. `if_few_rows` ends the error on a class with too few rows or groups, with advice.
     """
     distinct = row_groups.distinct
     _check_classes(y[distinct])
-    _check_sizes(y, row_groups, cv or _FEWEST_UNITS, if_few_rows)
+    _check_sizes(y, row_groups, cv or _FEWEST, if_few_rows)
     if cv is not None:
         return _splits(row_groups, _folds(y, row_groups, cv, seed))
     if test_size is None and distinct.size < FEW_ROWS:
@@ -101,7 +98,9 @@ def _folds(y: NDArray[Any], row_groups: RowGroups, n_folds: int, seed: int) -> l
     distinct = row_groups.distinct
     groups = None if row_groups.groups is None else row_groups.groups[distinct]
     make = StratifiedKFold if groups is None else StratifiedGroupKFold
-    with warnings.catch_warnings():  # a class of fewer rows than folds, which is left in every training part
+    with (
+        warnings.catch_warnings()
+    ):  # a class with fewer rows than folds is in every training part all the same
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         return list(make(n_folds, shuffle=True, random_state=seed).split(distinct, y[distinct], groups))
 
@@ -123,14 +122,12 @@ def _one_part(y: NDArray[Any], row_groups: RowGroups, test_size: float, seed: in
 def _splits(row_groups: RowGroups, parts: Sequence[Split]) -> list[Split]:
     """Positions among all rows, where duplicates of training rows are training rows."""
     distinct = row_groups.distinct
-    row = np.searchsorted(
-        row_groups.duplicates[distinct], row_groups.duplicates
-    )  # among those that are distinct
-    return [(np.flatnonzero(np.isin(row, kept)), distinct[held_out]) for kept, held_out in parts]
+    place = np.searchsorted(row_groups.duplicates[distinct], row_groups.duplicates)  # among distinct rows
+    return [(np.flatnonzero(np.isin(place, kept)), distinct[held_out]) for kept, held_out in parts]
 
 
 def _most_folds(y: NDArray[Any], row_groups: RowGroups) -> int:
-    """As many folds as the largest class has rows, or as there are groups."""
+    """Largest number of folds: the rows of the largest class, or the groups."""
     if row_groups.groups is not None:
         return int(np.unique(row_groups.groups).size)
     return int(np.unique(y[row_groups.distinct], return_counts=True)[1].max())
@@ -144,25 +141,27 @@ def _leaves_enough(y: NDArray[Any], row_groups: RowGroups, train: Integers) -> b
 
 
 def counts_by_class(numbers: Integers, y: NDArray[Any]) -> list[int]:
-    """How many different numbers, of groups or of rows without duplicates, each class has."""
+    """Count the different numbers of groups, or of distinct rows, of each class."""
     return [np.unique(numbers[y == label]).size for label in np.unique(y)]
 
 
 def _check_sizes(y: NDArray[Any], row_groups: RowGroups, needed: int, if_few_rows: str) -> None:
-    """Refuse a class of fewer rows, or groups, than are needed."""
+    """Refuse a class with fewer rows, or groups, than are needed."""
     counts = counts_by_class(row_groups.duplicates if row_groups.groups is None else row_groups.groups, y)
     least = min(counts)
     if least >= needed:
         return
     label = np.unique(y).tolist()[counts.index(least)]
     n_rows, advice = int((y == label).sum()), if_few_rows and f"; {if_few_rows}"
-    unit = "row" if row_groups.groups is None else "group"
-    what = counted(least, unit)
-    if advice and needed == _FEWEST_UNITS and sum(n >= needed for n in counts) < 2:
-        advice = f"; collect more {unit}s, since one class would be left without such classes"
+    noun = "row" if row_groups.groups is None else "group"
+    number = counted(least, noun)
+    if advice and needed == _FEWEST and sum(n >= needed for n in counts) < 2:
+        advice = f"; collect more {noun}s, since one class would be left without such classes"
     if row_groups.groups is None:
-        what += f" ({n_rows} with copies)" if n_rows > least else ""
-    raise ValueError(f"class {label!r} has {what}, fewer than the {needed} needed to hold some out{advice}.")
+        number += f" ({n_rows} with duplicates)" if n_rows > least else ""
+    raise ValueError(
+        f"class {label!r} has {number}, fewer than the {needed} needed to hold some out{advice}."
+    )
 
 
 def _check_share(y: NDArray[Any], test_size: float) -> None:

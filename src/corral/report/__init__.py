@@ -1,4 +1,4 @@
-"""The report: one HTML page that holds its data, style and script, and asks no network for anything."""
+"""The report: one HTML page that holds its data, style and script and needs no network."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KINDS = (RodeoClassifier, CorralClassifier, LSPClassifier)
 
 _ORDER = "call write_report(estimator, X, y, path)"
 
-# A page that mails and opens well. Rows to browse are left out until it is no larger.
+# A larger page is hard to mail and slow to open: rows to browse are left out until it is small enough.
 _MOST_BYTES = 1_000_000
 
 # Parts of the page's one script, in this order.
@@ -86,41 +86,41 @@ def write_report(
 ) -> Path | Page:
     """Write an HTML page that shows what a classifier has learnt and why rows get their labels.
 
-    After a summary it answers five questions: what marks each class, how good it is per class, why a row gets
-    its label, which rows deserve a look, and what to do next (with sample sizes, if they are given). It is
-    one file, works without a network and can be printed.
+    After a summary it answers five questions: what marks each class, how good the classifier is per class,
+    why a row gets its label, which rows deserve a look, and what to do next (with sample sizes, if they are
+    given). The page is one file, works without a network and can be printed.
 
     Parameters
     ----------
     estimator : RodeoClassifier, CorralClassifier or LSPClassifier, or Pipeline that ends in one
-        A fitted one. LSPClassifier explains nothing, so its page has labels, probabilities and errors only.
-        The page of a pipeline shows values as its last step sees them.
+        A fitted classifier. The page of LSPClassifier has labels, probabilities and errors only, no
+        explanations. The page of a pipeline shows the values that its last step gets.
     X : array-like of shape (n_samples, n_features)
-        Rows to browse. They are called as the index of a pandas frame says, and so are training rows if the
-        index of the X given to fit had names.
+        Rows to browse. The index of a pandas frame names them. Training rows are named by the index of the X
+        given to fit.
     y : array-like of shape (n_samples,), default=None
         Their classes, if known.
     path : str or path, default=None
-        The file; one that is there is replaced when the new one is complete. None returns the page, to be
+        The file. An existing file is replaced when the new one is complete. None returns the page, to be
         shown in a notebook.
     held_out : HeldOut, default=None
-        Classes, labels and probabilities of rows that were not seen in fitting: errors and calibration are
-        theirs, and the page repeats what it claims of them. If it has `parts`, as `HeldOut.of_folds` makes
-        them, these are rows of `X`: the page shows them and no others, each labelled and explained by a
-        classifier that has not seen it. Without `held_out`, errors are those of `X`, provided that `y` is
+        Classes and probabilities of rows that were not used to fit. Errors and calibration on the page are
+        counted on these rows, and the page repeats its `claim`. If it has `parts`, as from
+        `HeldOut.of_folds`, its rows are rows of `X`: the page shows these rows only, each labelled and
+        explained by a classifier that was fitted without it. By default errors are counted on `X` if `y` is
         given, and the page says so.
     sample_sizes : SampleSizes or LearningCurve, default=None
-        What `estimate_sample_sizes` found.
+        Result of `estimate_sample_sizes`.
     title : str, default=None
         Heading of the page.
     source : str, default=None
-        What the data are called, for instance a file name.
+        Name of the data, for instance a file name.
     max_samples : int, default=2000
-        How many rows can be browsed at most. Of more, wrong ones are taken first, then the same number from
-        each class as far as there are so many. Of wide tables it may be fewer, since a page stays below 1 MB;
-        so it may with many training rows, of which at least 200 rows are explained in a short time.
+        Largest number of rows to browse. If X has more, rows with wrong labels are chosen first, then the
+        same number from each class as far as possible. The page has fewer rows if it would exceed 1 MB, or if
+        more than 200 rows would take long to explain.
     random_state : int, RandomState or None, default=0
-        Draws these rows.
+        Seed of the choice of rows.
 
     Returns
     -------
@@ -134,8 +134,8 @@ def write_report(
 
     Notes
     -----
-    Needs jinja2, which comes with the extra ``cli``. The page holds rows of `X` and of the training data:
-    do not pass it on where these must not go.
+    Needs jinja2, which comes with the extra ``cli``. The page holds rows of `X` and of the training data: do
+    not share it where these data must not go.
 
     Examples
     --------
@@ -180,14 +180,14 @@ def write_report(
 
 @dataclass(frozen=True)
 class Page:
-    """A report that notebooks show.
+    """A report, as shown in notebooks.
 
     Attributes
     ----------
     html : str
         The page.
     height : int, default=800
-        Pixels of it that are seen at once.
+        Height of the frame in pixels.
     """
 
     html: str
@@ -197,10 +197,7 @@ class Page:
         return f"Page of {len(self.html)} characters"
 
     def _repr_html_(self) -> str:
-        """Show the page in a frame of its own, in which its script can reach nothing but itself.
-
-        Its pictures can be saved.
-        """
+        """Show the page in a sandboxed frame: it can save pictures but cannot reach the notebook."""
         return (
             '<iframe title="Report" sandbox="allow-scripts allow-downloads" width="100%" '
             f'height="{self.height}" srcdoc="{escape(self.html)}"></iframe>'
@@ -208,7 +205,7 @@ class Page:
 
 
 def _template() -> Any:
-    """The page, to be filled in: every name in it is escaped."""
+    """The template of the page; it escapes all names."""
     try:
         import jinja2
     except ImportError as error:
@@ -220,14 +217,14 @@ def _template() -> Any:
 
 
 def _render(template: Any, contents: Contents, title: str) -> bytes:
-    """The page, with as many of the rows that were drawn as it can hold."""
+    """Fill in the template, with as many rows as a page can hold."""
     script, style = "".join(_read(f"{name}.js") for name in _SCRIPTS), _read("page.css")
     hashes = {"script_hash": _hash(script), "style_hash": _hash(style)}
     fixed = {"title": title, "script": script, "style": style} | hashes
     n_rows = len(contents.rows)
     while True:
         text: str = template.render(fixed | contents.words(n_rows), data=contents.script_data(n_rows))
-        page = text.encode("utf-8", "replace")  # names may hold halves of characters
+        page = text.encode("utf-8", "replace")  # names may hold lone surrogates
         if len(page) <= _MOST_BYTES or n_rows <= 1:
             return page
         n_rows //= 2
@@ -238,6 +235,6 @@ def _read(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """How a content security policy names the one script or style that may run."""
+    """Hash by which the content security policy allows the one script or style."""
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return "sha256-" + base64.b64encode(digest).decode("ascii")

@@ -1,11 +1,11 @@
 // The map of what marks each class
 
-// How a class may differ in a variable. Each kind has a colour of its own, and each pair of them a mark: filled for
-// the variables that tell the class best from all other rows, hollow for its other markers.
+// How a class may differ in a variable. Each kind has its own colour, and each pair of kinds its own mark: filled for
+// the variables that distinguish the class best from all other rows, hollow for its other markers.
 const PAIRS = [
   ["low", "high", "●", "lower than other rows", "higher", "○"],
   ["narrow", "wide", "▬", "closer together", "further apart", "▭"],
-  ["less", "more", "◆", "a category or values less often", "more often", "◇"],
+  ["less", "more", "◆", "a category or value less often", "more often", "◇"],
 ];
 
 // Shades: none for negligible effects, then one for each step of 0.15. Effects have two digits.
@@ -17,17 +17,17 @@ function shade(a, j) {
 function markOf(a, j) {
   if (!data.markers[a][j]) return "";
   const kind = data.kinds[a][j];
-  const pair = PAIRS.find(([low, high]) => kind === low || kind === high) ?? PAIRS[2]; // by another rule
+  const pair = PAIRS.find(([low, high]) => kind === low || kind === high) ?? PAIRS[2]; // a marker without a direction
   return data.leading[a].includes(j) ? pair[2] : pair[5];
 }
 
 // Scales of the pairs that the map has, from the strongest on one side to the strongest on the other.
 function mapScales() {
-  const found = new Set(data.kinds.flat());
-  return PAIRS.filter(([low, high]) => found.has(low) || found.has(high)).map(([low, high, filled, less, more, hollow]) => {
+  const kinds = new Set(data.kinds.flat());
+  return PAIRS.filter(([low, high]) => kinds.has(low) || kinds.has(high)).map(([low, high, filled, less, more, hollow]) => {
     const strongestFirst = [6, 5, 4, 3, 2, 1].map((step) => [`${low} s${step}`, ""]);
     const strongestLast = [1, 2, 3, 4, 5, 6].map((step) => [`${high} s${step}`, ""]);
-    return { mark: `${filled} or ${hollow}`, scale: [less, [...strongestFirst, ["s0", ""], ...strongestLast], more] };
+    return { marks: `${filled} best, ${hollow} other variables that describe the class`, scale: [less, [...strongestFirst, ["s0", ""], ...strongestLast], more] };
   });
 }
 
@@ -48,17 +48,17 @@ function markerMap() {
   const title = "What marks each class";
   const description =
     "Effects by class and variable: how the values of a class differ from those of all other rows. " +
-    "A mark stands where the variable describes the class.";
+    "A mark shows that the variable describes the class.";
   return [
     make("div", { class: "scroll" }, node),
-    saidOfCells(node),
+    cellSentence(node),
     mapLegend(),
     saveButton(title, description, mapPicture),
     behind("The map as a table", mapTable),
   ];
 }
 
-function saidOfCell(a, j) {
+function sentenceOfCell(a, j) {
   const numbers = `effect ${signed(data.effects[a][j])}, p-value ${plain(data.pvalues[a][j])}`;
   return `${classes[a]}: ${phrase(a, j)}; ${numbers}${data.markers[a][j] ? "; describes the class" : ""}`;
 }
@@ -66,7 +66,7 @@ function saidOfCell(a, j) {
 const textOfCell = (a, j, few) => (few ? `${markOf(a, j)} ${signed(data.effects[a][j])}`.trim() : markOf(a, j));
 
 function mapCell(a, j, few) {
-  const label = saidOfCell(a, j);
+  const label = sentenceOfCell(a, j);
   return make(
     "a",
     {
@@ -82,34 +82,31 @@ function mapCell(a, j, few) {
 
 function mapPicture() {
   const few = variables.length <= FEW;
-  const cellOf = (a, j) => ({ kind: shade(a, j), text: textOfCell(a, j, few), said: saidOfCell(a, j) });
-  const keys = mapScales().flatMap(({ mark, scale: [less, swatches, more] }) => [
-    [less, swatches, `${more}; ${mark} describes the class so`],
-  ]);
+  const cellOf = (a, j) => ({ kind: shade(a, j), text: textOfCell(a, j, few), sentence: sentenceOfCell(a, j) });
+  const keys = mapScales().map(({ marks, scale: [less, swatches, more] }) => [less, swatches, `${more}; ${marks}`]);
   return matrixPicture("Effects, by class and variable", classes, variables, cellOf, keys, few ? 64 : 24);
 }
 
-// A line below the map that shows what is said of the cell under the mouse or the keys. Readers of screens hear
-// it from the cell itself.
-function saidOfCells(node) {
-  const said = make("p", { class: "said", "aria-hidden": "true" }, "Point at a cell to read what it says.");
+// A line below the map with the sentence of the cell under the mouse or the keys. Screen readers read it from the cell.
+function cellSentence(node) {
+  const line = make("p", { class: "sentence", "aria-hidden": "true" }, "Point at a cell to read it as a sentence.");
   for (const kind of ["mouseover", "focusin"]) {
     node.addEventListener(kind, ({ target }) => {
-      if (target.matches("a.cell")) said.textContent = target.title;
+      if (target.matches("a.cell")) line.textContent = target.title;
     });
   }
-  return said;
+  return line;
 }
 
 function mapLegend() {
-  const lines = mapScales().map(({ mark, scale: [less, swatches, more] }) => {
+  const lines = mapScales().map(({ marks, scale: [less, swatches, more] }) => {
     const scale = swatches.map(([kind]) => make("span", { class: `swatch ${kind}` }));
-    return make("li", {}, less, make("span", { class: "scale" }, ...scale), `${more}; ${mark} describes the class so`);
+    return make("li", {}, less, make("span", { class: "scale" }, ...scale), `${more}; ${marks}`);
   });
   return make("ul", { class: "legend", "aria-label": "Colours and marks" }, ...lines);
 }
 
-// One stop of the Tab key for the whole map; arrows move within it.
+// The Tab key stops once at the map; arrow keys move within it.
 function walk(node) {
   const cells = [...node.querySelectorAll("a.cell")];
   const width = variables.length;
@@ -149,18 +146,18 @@ function differenceColumns(pairOf) {
   ];
 }
 
-// Classes. A page is made when it is first shown: with many classes, to make them all would take a while.
+// Classes. The page of a class is made when it is first shown: many pages would take a while.
 
 const articles = classes.map((name) =>
   make("article", { class: "class-page", "aria-label": `Class ${name}` }),
 );
-const showings = []; // for each class whose page is made, what shows one of its variables
+const showVariable = []; // for each class whose page is made, a function that shows one of its variables
 
-// The class that this one is mistaken for most often, either way round.
+// The class that is confused with this one most often, in either direction.
 function likeliestRival(a) {
-  const mistakes = (b) => (data.errors ? data.errors.confusion[a][b] + data.errors.confusion[b][a] : 0);
+  const nConfused = (b) => (data.errors ? data.errors.confusion[a][b] + data.errors.confusion[b][a] : 0);
   const others = positions(classes).filter((b) => b !== a);
-  return others.sort(by((b) => -mistakes(b)))[0];
+  return others.sort(by((b) => -nConfused(b)))[0];
 }
 
 function makeClassPage(a) {
@@ -204,15 +201,15 @@ function makeClassPage(a) {
   };
 }
 
-// How much the curves of two classes have in common in a variable, or their levels: 1 if they are the same.
+// The overlap of the curves or bars of two classes in a variable: 1 if they are the same.
 function overlap(a, b, j) {
   const [own, other] = [data.curves[j].y[a], data.curves[j].y[b]];
   const total = (numbers) => numbers.reduce((sum, n) => sum + n, 0);
-  const [ofOwn, ofOther] = [total(own), total(other)];
-  return ofOwn && ofOther ? total(own.map((n, i) => Math.min(n / ofOwn, other[i] / ofOther))) : 1;
+  const [ownTotal, otherTotal] = [total(own), total(other)];
+  return ownTotal && otherTotal ? total(own.map((n, i) => Math.min(n / ownTotal, other[i] / otherTotal))) : 1;
 }
 
-// The variables in which two classes have least in common, one at a time.
+// A sentence that names the variables in which two classes overlap least, one at a time.
 function separation(a, b) {
   const drawn = positions(variables).filter((j) => data.curves[j]?.y.length);
   const shared = new Map(drawn.map((j) => [j, overlap(a, b, j)]));
@@ -220,12 +217,12 @@ function separation(a, b) {
   const links = best.flatMap((j, i) => [
     i ? ", " : "",
     make("a", { href: `#class-${a}-variable-${j}` }, variables[j]),
-    ` (overlap ${Math.round(100 * shared.get(j))} %)`,
+    ` (overlap ${Math.round(100 * shared.get(j))}%)`,
   ]);
-  return make("p", {}, `What tells ${classes[a]} from ${classes[b]} best, one variable at a time: `, ...links, ".");
+  return make("p", {}, `Single variables that separate ${classes[a]} from ${classes[b]} best: `, ...links, ".");
 }
 
-// The six strongest variables, and before them the one that was picked.
+// Curves of the six strongest variables, after the variable that was picked.
 function densities(a, b, order, picked) {
   const keys = [["own", classes[a]], ["rival", classes[b]]];
   if (classes.length > 2) keys.push(["other", "each other class"]);
@@ -241,38 +238,38 @@ function densities(a, b, order, picked) {
     make(
       "p",
       { class: "small" },
-      "Densities of single variables, each class by itself; the highest point is 1.",
-      drawn.some((j) => data.curves[j].levels) ? " Bars are shares of the rows of a class that have a value." : "",
+      "Curves are the densities of a variable in each class; the highest point of a chart is 1.",
+      drawn.some((j) => data.curves[j].categories) ? " Bars are shares of the rows of a class that have a value." : "",
     ),
     behind("The curves as a table", () => densityTable(drawn)),
   ];
   const without = wanted.filter((j) => !data.curves[j]).map((j) => phrase(a, j));
   if (without.length) {
-    const said = `There are no curves of ${without.join(", ")}: all of them would make the page too large.`;
-    parts.unshift(make("p", { class: "note" }, said));
+    const note = `There are no curves of ${without.join(", ")}: all of them would make the page too large.`;
+    parts.unshift(make("p", { class: "note" }, note));
   }
   return parts;
 }
 
 function variableFigure(a, b, j, large) {
-  const { levels, x } = data.curves[j];
+  const { categories, x } = data.curves[j];
   const caption = make("figcaption", {}, `${markOf(a, j)} ${phrase(a, j)}`.trim());
-  const chart = levels ? levelBars(a, b, j, large) : x.length ? densityCurves(a, b, j, large) : "No values.";
+  const chart = categories ? categoryBars(a, b, j, large) : x.length ? densityCurves(a, b, j, large) : "No values.";
   return make("figure", { class: large && "large" }, caption, chart);
 }
 
-// Two bars for each level, and a stroke for each other class.
-function levelBars(a, b, j, large) {
-  const { levels, y, others } = data.curves[j];
+// Two bars for each category, and a stroke for each other class.
+function categoryBars(a, b, j, large) {
+  const { categories, y, nOthers } = data.curves[j];
   const [width, left, step] = [large ? 560 : 280, large ? 160 : 100, 24];
   const x = (share) => left + (share / 1000) * (width - left - 12);
   const node = draw("svg", {
-    viewBox: `0 0 ${width} ${step * (levels.length + (others > 0)) + 4}`,
+    viewBox: `0 0 ${width} ${step * (categories.length + (nOthers > 0)) + 4}`,
     role: "img",
     "aria-label": `Shares of values of ${variables[j]} in ${classes[a]}, ${classes[b]} and other classes`,
   });
   const letters = large ? 24 : 15;
-  for (const [i, name] of levels.entries()) {
+  for (const [i, name] of categories.entries()) {
     const top = i * step + 4;
     const strokes = positions(classes).filter((c) => c !== a && c !== b);
     node.append(
@@ -282,10 +279,10 @@ function levelBars(a, b, j, large) {
       ...strokes.map((c) => draw("line", { class: "other", x1: x(y[c][i]), x2: x(y[c][i]), y1: top, y2: top + 17 })),
     );
   }
-  node.append(draw("line", { class: "axis", x1: left, x2: left, y1: 2, y2: step * levels.length + 2 }));
-  if (others) {
-    const said = `and ${plural(others, "rarer level")}`;
-    node.append(draw("text", { x: left - 6, y: step * levels.length + 17, "text-anchor": "end" }, said));
+  node.append(draw("line", { class: "axis", x1: left, x2: left, y1: 2, y2: step * categories.length + 2 }));
+  if (nOthers) {
+    const text = `and ${nOthers} rarer ${nOthers === 1 ? "category" : "categories"}`;
+    node.append(draw("text", { x: left - 6, y: step * categories.length + 17, "text-anchor": "end" }, text));
   }
   return node;
 }
@@ -316,7 +313,7 @@ function densityCurves(a, b, j, large) {
   return chart.node;
 }
 
-const valuesDrawn = (j) => data.curves[j].levels ?? data.curves[j].x;
+const valuesDrawn = (j) => data.curves[j].categories ?? data.curves[j].x;
 
 function densityTable(drawn) {
   const columns = [
@@ -325,10 +322,10 @@ function densityTable(drawn) {
     ...classes.map((name, c) => ({ name, show: ([j, i]) => thousandths(data.curves[j].y[c][i] / 1000) })),
   ];
   const points = drawn.flatMap((j) => positions(valuesDrawn(j)).map((i) => [j, i]));
-  return table("Densities, the highest point of a variable being 1, and shares of levels", columns, points);
+  return table("Densities, with the highest point of a variable at 1, and shares of categories", columns, points);
 }
 
-// What a training row is called: by its label, if it has one, else by its position.
+// The name of a training row: its label in the index, or its position.
 const trainingName = (i) => String(trainingLabel(i));
 const trainingLabel = (i) => (data.trainingNames ? data.trainingNames[i] : i);
 
@@ -338,17 +335,17 @@ function typicalRows(a, order) {
     { name: "training row", kind: data.trainingNames ? "text" : "number", show: trainingName },
     ...valueColumns(order, (i) => data.training[i]),
   ];
-  const caption = `Typical rows of ${classes[a]}: the training rows where its density is highest`;
+  const caption = `Typical rows of ${classes[a]}: the training rows at which the density of the class is highest`;
   return make("div", { class: "values" }, table(caption, columns, data.typical[a]));
 }
 
 function valueColumns(order, valuesOf) {
-  const kind = (j) => (data.levels[j] ? "text" : "number");
+  const kind = (j) => (data.isCategory[j] ? "text" : "number");
   return order.map((j) => ({ name: variables[j], kind: kind(j), show: (line) => plain(valuesOf(line)[j]) }));
 }
 
 function complete(a) {
-  showings[a] ??= makeClassPage(a);
+  showVariable[a] ??= makeClassPage(a);
 }
 
 function showClass(a) {
@@ -360,14 +357,14 @@ function showClass(a) {
   }
 }
 
-// An address ends in #class-2, #class-2-variable-5 or #row-7; so links, bookmarks and the back button work.
+// An address ends in #class-2, #class-2-variable-5 or #row-7, so that links, bookmarks and the back button work.
 function followAddress() {
   const [, i] = /^#row-(\d+)$/.exec(location.hash) ?? [];
   if (rows[i]) openRow(i);
   const [, a, j] = /^#class-(\d+)(?:-variable-(\d+))?$/.exec(location.hash) ?? [];
   if (!data.explains || !articles[a] || (j && variables[j] === undefined)) return;
   showClass(Number(a));
-  showings[a](j && Number(j));
+  showVariable[a](j && Number(j));
 }
 
 function drawClasses() {

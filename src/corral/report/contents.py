@@ -1,4 +1,4 @@
-"""The view model of the page: finished sentences, and numbers rounded to the digits that are shown."""
+"""Contents of the page: finished sentences, and numbers rounded to the digits that are shown."""
 
 from __future__ import annotations
 
@@ -29,19 +29,13 @@ from corral.markers.value_counts import category_counts
 from corral.model import LocalModel
 from corral.parallel import Computation
 from corral.planning import LearningCurve, SampleSizes
-from corral.report.shown import MOST_VARIABLES, Judge, Judged, Shown
+from corral.report.shown import MOST_VARIABLES, ScoredPredictions, ShownPart, ShownRows
 from corral.report.words import page_words
 from corral.sentences.numbers import rounded_number
-from corral.sentences.rows import (
-    label_of_row,
-    nearest_rows_caption,
-    rows_to_look_at,
-    torn,
-    wrong,
-)
+from corral.sentences.rows import ambiguous, label_of_row, nearest_rows_caption, rows_to_look_at, wrong
 from corral.sentences.scores import ranking, reliability, threshold_consequences, threshold_costs
 
-# Beyond these a page would be too large to send or to read.
+# More of these would make a page too large to send or to read.
 _MOST_CELLS = 4_000  # of the map
 _FEWEST_VARIABLES = 50
 _MOST_CURVE_POINTS = 60_000
@@ -50,43 +44,43 @@ _MOST_RANKING_POINTS = 4_000  # of all ROC curves
 _POINTS_OF_CLASS = (20, 100)  # fewest and most of one ROC curve
 
 _N_BARS = 24  # of a histogram
-_LEAST_SCORE = -1e6  # what is less typical is drawn there
+_LEAST_SCORE = -1e6  # lower scores are drawn there
 _N_TYPICAL = 5
 _MOST_CATEGORIES = 12  # of a variable, as bars
-_FEW_VALUES = 8  # of numbers, such as years, that are drawn as categories are
+_FEW_VALUES = 8  # a variable with so few numbers, such as years, gets bars
 _N_STRONGEST = 12  # variables of a waterfall
-_NEARLY_AS_LIKELY = 0.5  # of such labels a third at least is wrong, if probabilities are right
+_NEARLY_AS_LIKELY = 0.5  # of labels with such a rival at least a third is wrong, if probabilities are right
 
 # Why a row deserves a look.
-_REASONS = ("wrong", "novel", "resting on one row or group", "torn between two")
+_REASONS = ("wrong", "novel", "resting on one row or group", "ambiguous")
 
-# Rows that are listed to be looked at: at most so many, and at most a tenth of those on the page. Beyond, a
-# list is not read.
+# Rows that are listed to be looked at: at most 20, and at most a tenth of the rows on the page. Nobody
+# reads a longer list.
 _MOST_LOOKED_AT = 20
 _SHARE_LOOKED_AT = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """All that the page may show."""
+    """Everything that the page may show."""
 
-    # what the template writes of a page with these rows
+    # texts of the template for a page with these rows
     write_words: Callable[[Sequence[dict[str, Any]]], dict[str, Any]]
-    numbers: dict[str, Any]  # what the script draws, all but the rows
-    rows: list[dict[str, Any]]  # rows to browse, in the order in which they were drawn
-    training: dict[int, list[Any]]  # values of the training rows that anything refers to, by position
+    numbers: dict[str, Any]  # data of the script, without the rows
+    rows: list[dict[str, Any]]  # rows to browse, in the order of `ShownRows`
+    training: dict[int, list[Any]]  # values of the training rows that the page names, by position
     training_names: NDArray[Any] | None  # names of all training rows, if they have names
 
     @classmethod
     def gather(
         cls,
         estimator: Any,
-        shown: Shown,
+        shown: ShownRows,
         sample_sizes: SampleSizes | LearningCurve | None,
         source: str | None,
         steps_before: Sequence[str],
     ) -> Contents:
-        """Compute everything; `steps_before` are those of a pipeline whose last step is on the page."""
+        """Compute everything; `steps_before` are the steps of a pipeline before the classifier."""
         names = feature_names(estimator)
         description = estimator.describe() if hasattr(estimator, "describe") else None
         variables = _shown_variables(description, len(names))
@@ -97,11 +91,11 @@ class Contents:
         numbers: dict[str, Any] = {
             "classes": [str(label) for label in estimator.classes_.tolist()],
             "variables": [names[j] for j in variables],
-            "levels": [int(categories[j] is not None) for j in variables],
+            "isCategory": [int(categories[j] is not None) for j in variables],
             "nHidden": len(names) - len(variables),
             "explains": description is not None,
             "rowWord": shown.word,
-            "errors": None if shown.judged is None else _errors(shown.judged),
+            "errors": None if shown.scored is None else _errors(shown.scored),
             "sampleSizes": _steps(sample_sizes) if isinstance(sample_sizes, SampleSizes) else None,
         }
         training: dict[int, list[Any]] = {}
@@ -112,7 +106,7 @@ class Contents:
                 typical_rows(model, a, _N_TYPICAL, Computation()) for a in range(model.labels.size)
             ]
             numbers["curves"] = _curves(model, categories, description, variables)
-            numbers["yardsticks"] = [_yardsticks(judge.estimator.model_) for judge in shown.judges]
+            numbers["scoreHistograms"] = [_score_histograms(part.estimator.model_) for part in shown.parts]
             numbers["nStrongest"] = _N_STRONGEST
             needed = _named_rows(rows, numbers)
             values = estimator.encoding_.decode(model.rows_by_number(np.array(needed, dtype=np.int64)))
@@ -130,14 +124,11 @@ class Contents:
         return cls(write_words, numbers, rows, training, getattr(estimator, "row_names_in_", None))
 
     def words(self, n_rows: int) -> dict[str, Any]:
-        """What the template writes if the page has the first rows that were drawn."""
+        """Texts of the template for a page with the first rows."""
         return self.write_words(self.rows[:n_rows])
 
     def script_data(self, n_rows: int) -> str:
-        """What the script draws, with the first rows that were drawn and the training rows they refer to.
-
-        It is JSON, compressed, in letters that need no escape.
-        """
+        """Data of the script for a page with the first rows: compressed JSON that needs no escape."""
         rows = sorted(self.rows[:n_rows], key=lambda row: row["position"])
         needed, names = _named_rows(rows, self.numbers), self.training_names
         # Equal rows, such as a held-out row that is a training row of other rows, are written once.
@@ -156,18 +147,18 @@ class Contents:
             "look": _look(rows),
         }
         data["values"] = list(lines)
-        # A page that its own script cannot parse must not be written.
+        # The script cannot parse NaN or infinity.
         text = json.dumps(data, separators=(",", ":"), allow_nan=False)
         return base64.b64encode(zlib.compress(text.encode("ascii"), 9)).decode("ascii")
 
 
 def _named_rows(rows: Sequence[dict[str, Any]], numbers: dict[str, Any]) -> list[int]:
-    """Positions of the training rows that rows to browse or pages of classes name."""
+    """Positions of the training rows that are named by rows to browse or by pages of classes."""
     supporting = {i for row in rows for i in row.get("support", ())}
     return sorted(supporting | {i for typical in numbers.get("typical", ()) for i in typical})
 
 
-# Numbers are rounded here, once, and the script shows all their digits: the page has what Python would print.
+# Numbers are rounded here only. The script shows all their digits, which are the digits that Python prints.
 
 
 def _decimals(values: ArrayLike, n: int) -> Any:
@@ -176,7 +167,7 @@ def _decimals(values: ArrayLike, n: int) -> Any:
 
 
 def _digits(values: ArrayLike, n: int = 4) -> Any:
-    """Numbers with n digits, more only before the point; whole ones as they are."""
+    """Numbers with n significant digits; no digit before the point is rounded."""
     return _round_each(np.asarray(values, dtype=np.float64).tolist(), lambda value: rounded_number(value, n))
 
 
@@ -203,7 +194,7 @@ def _cells(values: NDArray[Any]) -> list[Any]:
 
 
 def _shown_variables(description: Description | None, d: int) -> Integers:
-    """All of d variables, or those that describe some class best, in the order of the columns."""
+    """Choose all of d variables, or those that describe some class best, in the order of the columns."""
     n_classes = 1 if description is None else description.classes.size
     n_shown = min(d, MOST_VARIABLES, max(_MOST_CELLS // n_classes, _FEWEST_VARIABLES))
     strongest = np.arange(d) if description is None else _strongest_first(description)
@@ -211,14 +202,14 @@ def _shown_variables(description: Description | None, d: int) -> Integers:
 
 
 def _strongest_first(description: Description) -> Integers:
-    """Variables by the best place that they have in any class: a class with small effects is not left out."""
+    """Order variables by their best rank in any class, so that classes with small effects are included."""
     d = len(description.feature_names)
     places = np.argsort(description.order, axis=1) + d * ~description.markers
     return np.lexsort((-np.abs(description.effect).max(axis=0), places.min(axis=0)))
 
 
 def _map(description: Description, variables: Integers) -> dict[str, Any]:
-    """How classes differ, by class and variable, and what is said of each class."""
+    """Differences by class and variable, and the lines that describe each class."""
     assert description.evidence is not None
     classes = range(description.classes.size)
     places = {j: i for i, j in enumerate(variables.tolist())}
@@ -236,29 +227,29 @@ def _map(description: Description, variables: Integers) -> dict[str, Any]:
 
 
 def _difference(description: Description, a: int, j: int) -> str:
-    """How a class differs in a variable, without its name; empty if nothing is known."""
+    """Phrase on the difference of a class in a variable, without its name; empty if there is none."""
     if not description.direction[a, j]:
         return ""
     return description.phrase(a, j).removeprefix(f"{description.feature_names[j]} ")
 
 
 def _kind(direction: str) -> str:
-    """The class of a difference in the style sheet."""
+    """Name of a difference in the style sheet."""
     return kind_of_direction(direction).removesuffix(" often")
 
 
 def _curves(
     model: LocalModel, categories: Sequence[list[Any] | None], description: Description, variables: Integers
 ) -> dict[int, dict[str, Any]]:
-    """Densities of single variables, or shares of their categories, by place among the variables shown."""
+    """Densities of single variables, or shares of their categories, by place among the shown variables."""
     max_drawn = max(_MOST_CURVE_POINTS // (model.labels.size * N_POINTS), _FEWEST_CURVES)
     strongest = _strongest_first(description)
     drawn = np.sort(strongest[np.isin(strongest, variables)][:max_drawn])
-    return {int(np.searchsorted(variables, j)): _drawn(model, j, categories[j]) for j in drawn.tolist()}
+    return {int(np.searchsorted(variables, j)): _curve(model, j, categories[j]) for j in drawn.tolist()}
 
 
-def _drawn(model: LocalModel, j: int, categories: list[Any] | None) -> dict[str, Any]:
-    """Bars of variable j if it has categories, or numbers of which there are few; else curves."""
+def _curve(model: LocalModel, j: int, categories: list[Any] | None) -> dict[str, Any]:
+    """Bars of variable j if it has categories or few different numbers, else density curves of each class."""
     data, training, n_classes = model.data, model.training, model.labels.size
     x = training.X[:, j]
     values = np.unique(x[~np.isnan(x)])
@@ -266,7 +257,7 @@ def _drawn(model: LocalModel, j: int, categories: list[Any] | None) -> dict[str,
         grid, densities = density_curves(data.X[:, j], data.codes, data.weights, n_classes)
         return {"x": _digits(grid), "y": _thousandths(densities)}
     if categories:
-        names = [str(level) for level in categories]
+        names = [str(category) for category in categories]
     else:
         names = [str(value) for value in _digits(values)]
         x = np.where(np.isnan(x), np.nan, np.searchsorted(values, x))
@@ -274,9 +265,9 @@ def _drawn(model: LocalModel, j: int, categories: list[Any] | None) -> dict[str,
     shares = shares_of_sum(category_counts(x, codes, training.weights, n_classes, len(names)))
     most = np.sort(np.argsort(-shares.max(axis=0), kind="stable")[:_MOST_CATEGORIES])
     return {
-        "levels": [names[k] for k in most],
+        "categories": [names[k] for k in most],
         "y": _thousandths(shares[:, most]),
-        "others": len(names) - most.size,
+        "nOthers": len(names) - most.size,
     }
 
 
@@ -285,8 +276,8 @@ def _thousandths(shares: Floats) -> list[list[int]]:
     return thousandths
 
 
-def _yardsticks(model: LocalModel) -> list[dict[str, Any]]:
-    """How typical the training rows of each class are: the bounds of their scores, and counts between."""
+def _score_histograms(model: LocalModel) -> list[dict[str, Any]]:
+    """Histogram of the typicality scores of the training rows of each class."""
     return [
         {"low": _decimals(low, 2), "high": _decimals(high, 2), "counts": counts.tolist()}
         for low, high, counts in model.trust.histograms(_N_BARS, _LEAST_SCORE, Computation())
@@ -297,37 +288,37 @@ def _yardsticks(model: LocalModel) -> list[dict[str, Any]]:
 
 
 def _rows(
-    estimator: Any, shown: Shown, variables: Integers, description: Description | None
+    estimator: Any, shown: ShownRows, variables: Integers, description: Description | None
 ) -> list[dict[str, Any]]:
     """Label, probabilities, explanation and sentences of each row that is shown."""
     classes = estimator.classes_.tolist()
     ranked = np.argsort(-shown.proba, axis=1, kind="stable")
     called = [f"{shown.word} {name}" for name in shown.names]
     rows: list[dict[str, Any]] = [{} for _ in called]
-    for number, judge in enumerate(shown.judges):
-        of_judge = [called[i] for i in judge.shown]
-        all_explained = _explained(judge, of_judge, feature_names(estimator), variables, description)
-        for i, explained in zip(judge.shown, all_explained, strict=True):
-            rows[i] = explained | {"judge": number}
+    for number, part in enumerate(shown.parts):
+        names = [called[i] for i in part.places]
+        explained_rows = _explained(part, names, feature_names(estimator), variables, description)
+        for i, explained in zip(part.places, explained_rows, strict=True):
+            rows[i] = explained | {"part": number}
     for i, explained in enumerate(rows):
         label, rival = ranked[i, :2].tolist()
         proba, rival_proba = shown.proba[i, [label, rival]].tolist()
-        said = label_of_row(called[i], classes[label], proba, classes[rival], rival_proba)
+        label_sentence = label_of_row(called[i], classes[label], proba, classes[rival], rival_proba)
         row = {
             "name": str(shown.names[i]),
-            "position": int(shown.order[i]),
+            "position": int(shown.positions[i]),
             "truth": int(shown.truth[i]),
             "label": label,
             "rival": rival,
             "proba": _decimals(shown.proba[i], 3),
-            "words": {"label": said},
+            "words": {"label": label_sentence},
         } | explained
         is_wrong = row["truth"] not in (-1, row["label"])
         why = (
             wrong(classes[row["truth"]], classes[row["label"]], proba) if is_wrong else "",
             row.pop("novelty", ""),
             row.pop("caution", ""),
-            torn(classes[rival], rival_proba) if rival_proba >= _NEARLY_AS_LIKELY * proba else "",
+            ambiguous(classes[rival], rival_proba) if rival_proba >= _NEARLY_AS_LIKELY * proba else "",
         )
         row["words"]["label"] += f" Wrong: {why[0]}." if is_wrong else " Right." if row["truth"] >= 0 else ""
         row["why"] = [[rank, sentence] for rank, sentence in enumerate(why) if sentence]
@@ -337,26 +328,26 @@ def _rows(
 
 
 def _explained(
-    judge: Judge,
+    part: ShownPart,
     called: Sequence[str],
     names: list[str],
     variables: Integers,
     description: Description | None,
 ) -> Iterator[dict[str, Any]]:
-    """Values of rows and, if the classifier explains them, how typical they are and the evidence.
+    """Values of rows and, if the classifier explains rows, their typicality and evidence.
 
-    `variables` are positions among the `names` of all variables on the page.
+    `called` are the names of the rows. `variables` are the positions of the shown variables in `names`.
     """
-    if judge.evaluated is None:
-        for values in np.asarray(judge.X, dtype=np.float64)[:, variables]:
+    if part.evaluated is None:
+        for values in np.asarray(part.X, dtype=np.float64)[:, variables]:
             yield {"values": _digits(values)}
         return
-    assessed, explanation = judge.evaluated.assessment(), judge.evaluated.explanation()
+    assessed, explanation = part.evaluated.assessment(), part.evaluated.explanation()
     nearest = assessed.scores.argmax(axis=1)
-    if judge.learnt_from is not None:
-        explanation = explanation.renumbered(judge.learnt_from).aligned(names)
-    labels = np.searchsorted(judge.estimator.classes_, explanation.label)
-    rivals = np.searchsorted(judge.estimator.classes_, explanation.rival)
+    if part.training_positions is not None:
+        explanation = explanation.renumbered(part.training_positions).aligned(names)
+    labels = np.searchsorted(part.estimator.classes_, explanation.label)
+    rivals = np.searchsorted(part.estimator.classes_, explanation.rival)
     odds = np.clip(np.stack([explanation.base, explanation.log_odds]), -1e6, 1e6)  # JSON has no infinity
     for i, name in enumerate(called):
         evidence = _decimals(explanation.evidence[i, variables], 2)
@@ -395,21 +386,22 @@ def _rows_caption(explanation: Explanation, i: int) -> str:
 
 
 def _look(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Rows to look at, by their positions, the least certain first, and a sentence on them.
+    """Rows to look at, the least certain first, and a sentence on them.
 
-    The measure is the probability of the recorded class, or of the label where no class is recorded.
+    Certainty is the probability of the recorded class, or of the label if no class is recorded.
     """
     order = least_certain([row["certainty"] for row in rows])
     counts = Counter(rank for row in rows for rank, _ in row["why"])
-    named = {name: counts[rank] for rank, name in enumerate(_REASONS)}
+    reasons = {name: counts[rank] for rank, name in enumerate(_REASONS)}
     truth_known = any(row["truth"] >= 0 for row in rows)
     if not truth_known:
-        del named["wrong"]
-    return {"rows": order, "said": rows_to_look_at(len(order), len(rows), named, truth_known=truth_known)}
+        del reasons["wrong"]
+    sentence = rows_to_look_at(len(order), len(rows), reasons, truth_known=truth_known)
+    return {"rows": order, "sentence": sentence}
 
 
 def least_certain(certainty: Sequence[float]) -> list[int]:
-    """Positions of the rows to look at, the least certain first: a tenth of them, at most twenty."""
+    """Positions of the least certain tenth of the rows, at most twenty, the least certain first."""
     n_listed = min(_MOST_LOOKED_AT, math.ceil(_SHARE_LOOKED_AT * len(certainty)))
     return sorted(range(len(certainty)), key=lambda i: certainty[i])[:n_listed]
 
@@ -417,21 +409,21 @@ def least_certain(certainty: Sequence[float]) -> list[int]:
 # Errors and sample sizes
 
 
-def _errors(judged: Judged) -> dict[str, Any]:
+def _errors(scored: ScoredPredictions) -> dict[str, Any]:
     """The confusion matrix, truth by label, and points of reliability, ROC and precision-recall curves."""
-    predictions = judged.predictions
+    predictions = scored.predictions
     return {
         "confusion": predictions.confusion().tolist(),
-        "on_page": judged.on_page,
+        "on_page": scored.on_page,
         "reliability": [point._asdict() for point in predictions.reliability()],
-        "said": reliability(predictions.n_groups),
+        "caption": reliability(predictions.n_groups),
         "ranking": _ranking(predictions),
         "thresholds": _thresholds(predictions),
     }
 
 
 def _ranking(predictions: HeldOut) -> list[dict[str, Any]]:
-    """Curves of each class that can be told from others; of two classes, those of the rarer one."""
+    """ROC and precision-recall curves of each class; if there are two classes, of the rarer one only."""
     rarer = predictions.rarer_class
     fewest, most = _POINTS_OF_CLASS
     n_points = min(max(_MOST_RANKING_POINTS // predictions.classes.size, fewest), most)
@@ -442,7 +434,7 @@ def _ranking(predictions: HeldOut) -> list[dict[str, Any]]:
             continue
         share, intervals = each.n_rows / len(predictions.truth), each.intervals
         points = [_threshold(point) for point in predictions.ranking_curve(label, n_points)]
-        said = ranking(
+        captions = ranking(
             label,
             each.auc,
             intervals["auc"],
@@ -450,36 +442,40 @@ def _ranking(predictions: HeldOut) -> list[dict[str, Any]]:
             intervals["average_precision"],
             share,
         )
-        curves.append({"class": a, "share": _decimals(share, 3), "points": points, "said": said})
+        curves.append({"class": a, "share": _decimals(share, 3), "points": points, "captions": captions})
     return curves
 
 
 def _threshold(point: Threshold) -> list[Any]:
-    """The threshold, rows called, right ones among them, recall, false positive rate and precision."""
+    """Threshold, number of rows called, number of right calls, recall, false positive rate and precision."""
     shares = (point.recall, point.false_positive_rate, point.precision)
     return [_digits(point.threshold, 3), point.n_called, point.n_right, *_decimals(shares, 3)]
 
 
 def _thresholds(predictions: HeldOut) -> dict[str, Any] | None:
-    """What comes of thresholds for the rarer of two classes."""
+    """Consequences of thresholds for the rarer of two classes."""
     label = predictions.rarer_class
     if label is None or not _ranking(predictions):
         return None
     points = predictions.thresholds(label)
-    said = [
+    sentences = [
         threshold_consequences(
             label, point.threshold, point.n_called, point.n_right, point.n_rows, len(predictions.truth)
         )
         for point in points
     ]
-    return {"points": [_threshold(point) for point in points], "said": said, "use": threshold_costs(label)}
-
-
-def _steps(found: SampleSizes) -> dict[str, Any]:
-    """The curve of sample sizes."""
     return {
-        "classes": [str(label) for label in found.classes.tolist()],
-        "tolerance": _digits(found.tolerance),
+        "points": [_threshold(point) for point in points],
+        "sentences": sentences,
+        "use": threshold_costs(label),
+    }
+
+
+def _steps(result: SampleSizes) -> dict[str, Any]:
+    """Steps of the bound on sample sizes."""
+    return {
+        "classes": [str(label) for label in result.classes.tolist()],
+        "tolerance": _digits(result.tolerance),
         "steps": [
             {
                 "total": int(step.sizes.sum()),
@@ -487,6 +483,6 @@ def _steps(found: SampleSizes) -> dict[str, Any]:
                 "epsilon": _digits(step.epsilon),
                 "accuracy": _decimals(step.accuracy, 3),
             }
-            for step in found.steps
+            for step in result.steps
         ],
     }

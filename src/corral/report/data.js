@@ -9,6 +9,6 @@ for (const i of Object.keys(data.training)) data.training[i] = data.values[data.
 
 // A value of a variable as the name of a bar, where the name of a category has quotes.
 function valueInWords(j, value) {
-  return data.levels[j] && value !== null ? `"${value}"` : plain(value);
+  return data.isCategory[j] && value !== null ? `"${value}"` : plain(value);
 }
 

@@ -1,15 +1,15 @@
 "use strict";
 
-// What pages are made of: elements, tables that sort and filter, charts. Names come from tables that anybody
-// may have written, so they become text nodes and attributes only: nothing here parses HTML.
+// Parts of the page: elements, tables that sort and filter, charts. Names come from tables that anybody may have
+// written, so they become text nodes and attributes only: nothing here parses HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
-const FEW = 12; // lines of a table, and columns of a map, that are seen at a glance
+const FEW = 12; // lines of a table, and columns of a map, that need no filter and no scrolling
 
 const positions = (array) => array.map((_, i) => i);
 const by = (key) => (a, b) => key(a) - key(b);
 
-// Numbers have been rounded before they came here: to fix their digits changes none of them.
+// Numbers are rounded already: fixing the number of digits changes none of them.
 const hundredths = (x) => x.toFixed(2);
 const thousandths = (x) => x.toFixed(3);
 const signed = (x) => (x > 0 ? "+" : "") + x.toFixed(2);
@@ -38,7 +38,7 @@ function fill(id, ...children) {
   document.getElementById(id).replaceChildren(...children);
 }
 
-// The numbers of a chart, made when they are asked for.
+// A box that unfolds the numbers of a chart, which are made when it is opened first.
 function behind(title, numbers) {
   const box = make("details", { class: "behind" }, make("summary", {}, title));
   box.addEventListener("toggle", () => {
@@ -47,7 +47,7 @@ function behind(title, numbers) {
   return box;
 }
 
-// Keys of a legend: [class of the mark, name].
+// A legend; its keys are pairs [class of the mark, name].
 function legend(label, keys, mark) {
   return make(
     "ul",
@@ -58,8 +58,8 @@ function legend(label, keys, mark) {
 
 // Tables
 
-// A column has a name, a kind ("number" unless it says "text" or "chart"), what it shows of a line, and what
-// it sorts by if that is something else.
+// A column has a name, a kind ("number" by default, "text" or "chart"), a function that shows its cell of a line, and a
+// function that gives the sort key if that differs from the text.
 function table(caption, columns, lines, limit = Infinity) {
   const head = columns.map(({ name, kind = "number" }) => make("th", { scope: "col", class: kind }, name));
   const body = lines.map((line) => make("tr", {}, ...columns.map((column, i) => cell(column, line, i))));
@@ -81,8 +81,8 @@ function cell({ kind = "number", show, sort }, line, i) {
   return node;
 }
 
-// Lets a table sort by its columns. Long ones can be searched; of those longer than the limit the first lines
-// are shown, until all are asked for.
+// Makes a table sortable by its columns. A long table gets a filter. A table longer than the limit shows its first
+// lines and a button that shows all.
 function sortable(node, box, limit = Infinity) {
   const body = node.tBodies[0];
   const heads = [...node.tHead.rows[0].cells];
@@ -95,9 +95,9 @@ function sortable(node, box, limit = Infinity) {
     const query = search.value.trim().toLowerCase();
     let shown = 0;
     for (const line of body.rows) {
-      const found = line.textContent.toLowerCase().includes(query);
-      line.hidden = !found || (query === "" && shown >= limit);
-      shown += found;
+      const matches = line.textContent.toLowerCase().includes(query);
+      line.hidden = !matches || (query === "" && shown >= limit);
+      shown += matches;
     }
   };
   for (const [i, head] of heads.entries()) {
@@ -133,8 +133,8 @@ function compare(a, b) {
   const [x, y] = [a, b].map((each) => each.dataset.sort ?? each.textContent);
   const numbers = a.matches(".number, .chart");
   if (!numbers) return x.localeCompare(y, undefined, { numeric: true });
-  const [known, other] = [x, y].map((each) => (Number.isNaN(Number(each)) ? Infinity : Number(each)));
-  return known === other ? 0 : known - other; // what is missing comes after all numbers
+  const [first, second] = [x, y].map((each) => (Number.isNaN(Number(each)) ? Infinity : Number(each)));
+  return first === second ? 0 : first - second; // missing values come after all numbers
 }
 
 // A table of one cell for each pair of names, made by `cellOf(a, b)`.
@@ -158,19 +158,20 @@ function matrix(attributes, caption, downNames, acrossNames, cellOf) {
 const line = (points) =>
   points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
 
-// Round numbers between two others, about five of them.
+// About five round numbers between two numbers.
 function ticks(low, high) {
   const rough = (high - low) / 4 || 1;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough * 0.999);
-  const found = [];
+  const places = [];
   for (let i = Math.ceil(low / step); i * step <= high + step * 1e-6; i++) {
-    found.push(Number((i * step).toPrecision(6)));
+    places.push(Number((i * step).toPrecision(6)));
   }
-  return found;
+  return places;
 }
 
-// Axes. `x` and `y` of what is returned turn numbers into places; a tick is [number, text, anchor].
+// Axes of a chart. The functions `x` and `y` of the result turn numbers into coordinates; a tick is
+// [number, text, anchor].
 function frame(title, { width, height, xs, ys, xTicks, yTicks = [], xLabel = "", yLabel = "" }) {
   const [left, right, top, bottom] = [yTicks.length ? 52 : 8, 12, 8, xLabel ? 44 : 24];
   const x = (value) => left + ((value - xs[0]) / (xs[1] - xs[0] || 1)) * (width - left - right);
@@ -198,7 +199,7 @@ function frame(title, { width, height, xs, ys, xTicks, yTicks = [], xLabel = "",
   return { node, x, y };
 }
 
-// A bar from `zero` (0 or 80 of 160) to the right, or to the left if the share is negative.
+// A bar from the coordinate `zero` (0 or 80 of 160) to the right, or to the left if the share is negative.
 function bar(share, zero) {
   const length = Math.abs(share) * (158 - zero);
   const x = share < 0 ? zero - length : zero;

@@ -13,7 +13,7 @@ fill("look-list", ...rowsToLookAt());
 addEventListener("hashchange", followAddress);
 followAddress();
 
-// In a frame of a notebook, links to parts of the page would lead to the notebook instead.
+// In the frame of a notebook, links to parts of the page would lead to the notebook.
 if (location.protocol === "about:") {
   addEventListener("click", (event) => {
     const link = event.target.closest("a[href^='#']");

@@ -3,7 +3,7 @@
 const INLINED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-weight"];
 const FONTS = "system-ui, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', Arial, sans-serif";
 
-// A button that saves a picture. It is drawn when that is asked for, as on paper, also in a dark scheme.
+// A button that saves a picture. The picture is drawn on a click, with the colours of paper also in a dark scheme.
 function saveButton(title, description, drawPicture) {
   const label = `Save as a picture: ${title}`;
   const button = make("button", { type: "button", class: "save", "aria-label": label }, "Save as a picture (SVG)");
@@ -19,13 +19,13 @@ function fileName(title) {
 function download(name, text) {
   const address = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
   const link = make("a", { href: address, download: name });
-  document.body.append(link); // a link that is not in the page may be followed in vain
+  document.body.append(link); // some browsers ignore a click on a link outside the page
   link.click();
   link.remove();
   setTimeout(() => URL.revokeObjectURL(address), 60000);
 }
 
-// The text of a file with a drawing, a title and a description; what the page's style gives it is written into it.
+// The text of an SVG file with a drawing, a title and a description; styles of the page are written into it.
 function standalone(title, description, node) {
   const stage = make("div", { class: "on-paper", "aria-hidden": "true" }, node);
   document.body.append(stage);
@@ -45,17 +45,17 @@ function standalone(title, description, node) {
 
 function inlineStyle(node) {
   const computed = getComputedStyle(node);
-  const usual = { opacity: "1", stroke: "none", "stroke-dasharray": "none", "font-weight": "400" };
+  const defaults = { opacity: "1", stroke: "none", "stroke-dasharray": "none", "font-weight": "400" };
   for (const name of INLINED) {
     const value = computed.getPropertyValue(name);
-    const ofLetters = name.startsWith("font") && node.tagName !== "text";
-    const ofLine = name.startsWith("stroke") && computed.stroke === "none";
-    if (!value || value === usual[name] || ofLetters || ofLine) continue;
+    const hasNoText = name.startsWith("font") && node.tagName !== "text";
+    const hasNoStroke = name.startsWith("stroke") && computed.stroke === "none";
+    if (!value || value === defaults[name] || hasNoText || hasNoStroke) continue;
     node.setAttribute(name, name === "fill" || name === "stroke" ? hexadecimal(value) : value);
   }
 }
 
-// A colour as all programs write it; the style may have made it of lightness and hue.
+// A colour as red, green and blue, which every program reads; the page's style may use lightness and hue.
 function hexadecimal(colour) {
   if (colour === "none") return colour;
   const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
@@ -66,10 +66,10 @@ function hexadecimal(colour) {
 }
 
 const shortened = (text, letters) => (text.length > letters ? `${text.slice(0, letters - 1)}…` : text);
-const LETTER = 6.6; // how wide a letter is, about
+const LETTER = 6.6; // width of a letter, about
 
-// A matrix of names below a heading: `cellOf(a, b)` has the class of a cell, its text and what is said of it; `keys`
-// are lines of the legend, each some swatches [class, text] between two names.
+// A matrix of names below a heading: `cellOf(a, b)` gives the class, the text and the sentence of a cell; `keys` are
+// lines of the legend, each a list of swatches [class, text] between two names.
 function matrixPicture(heading, downNames, acrossNames, cellOf, keys, cellWidth) {
   const step = 24;
   const letters = (names, most) => Math.min(most, Math.max(...names.map((name) => name.length)));
@@ -86,8 +86,8 @@ function matrixPicture(heading, downNames, acrossNames, cellOf, keys, cellWidth)
   for (const [a, name] of downNames.entries()) {
     node.append(named(name, 24, { x: left - 6, y: top + step * a + 16, "text-anchor": "end" }));
     for (const b of positions(acrossNames)) {
-      const { kind, text, said } = cellOf(a, b);
-      node.append(swatch(kind, text, left + cellWidth * b, top + step * a, cellWidth, step, said));
+      const { kind, text, sentence } = cellOf(a, b);
+      node.append(swatch(kind, text, left + cellWidth * b, top + step * a, cellWidth, step, sentence));
     }
   }
   for (const [i, key] of keys.entries()) drawKey(node, key, bottom + 12 + 20 * i);
@@ -96,11 +96,11 @@ function matrixPicture(heading, downNames, acrossNames, cellOf, keys, cellWidth)
 
 const named = (name, letters, attributes) => draw("text", attributes, shortened(name, letters), draw("title", {}, name));
 
-function swatch(kind, text, x, y, width, height, said = "") {
+function swatch(kind, text, x, y, width, height, sentence = "") {
   return draw(
     "g",
     { class: kind },
-    draw("title", {}, said),
+    draw("title", {}, sentence),
     draw("rect", { class: "ground", x, y, width: width - 1, height: height - 1 }),
     draw("text", { class: "on", x: x + width / 2, y: y + height / 2 + 4, "text-anchor": "middle" }, text),
   );

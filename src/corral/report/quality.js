@@ -1,20 +1,20 @@
 // How good it is
 
-const ofClass = (a) => data.errors.confusion[a].reduce((sum, n) => sum + n, 0);
+const rowsOfClass = (a) => data.errors.confusion[a].reduce((sum, n) => sum + n, 0);
 
-// Blue where the label is right, orange where it is wrong; the darker, the more of the rows of the class.
+// Blue where the label is right, orange where it is wrong; darker for a larger share of the rows of the class.
 function shadeOfCount(a, b) {
   const n = data.errors.confusion[a][b];
-  return n ? `${a === b ? "hit" : "miss"} s${Math.ceil((6 * n) / ofClass(a))}` : "s0";
+  return n ? `${a === b ? "hit" : "miss"} s${Math.ceil((6 * n) / rowsOfClass(a))}` : "s0";
 }
 
-const saidOfCount = (a, b) => `${plural(data.errors.confusion[a][b], "row")} of ${classes[a]} labelled ${classes[b]}`;
+const sentenceOfCount = (a, b) => `${plural(data.errors.confusion[a][b], "row")} of ${classes[a]} labelled ${classes[b]}`;
 
 function confusionPicture() {
   const cellOf = (a, b) => ({
     kind: shadeOfCount(a, b),
     text: String(data.errors.confusion[a][b]),
-    said: saidOfCount(a, b),
+    sentence: sentenceOfCount(a, b),
   });
   const scale = (kind) => [1, 2, 3, 4, 5, 6].map((step) => [`${kind} s${step}`, ""]);
   const keys = [
@@ -30,16 +30,16 @@ function confusionMatrix() {
   const counts = data.errors.confusion;
   const node = matrix(
     { class: classes.length <= 6 ? "map few" : classes.length <= FEW ? "map" : "map many" },
-    `True classes down, labels across${data.errors.on_page ? "; a number shows these rows in the list below" : ""}`,
+    `True classes down, labels across${data.errors.on_page ? "; click a number to list its rows below" : ""}`,
     classes,
     classes,
     (a, b) => confusionCell(a, b, counts[a][b]),
   );
   document.getElementById("confusion").classList.toggle("whole", classes.length > FEW);
   const box = { class: "scroll", role: "group", "aria-label": "Confusion matrix", tabindex: "0" };
-  const title = "What is taken for what";
-  const description = "Numbers of rows by their true class, down, and the label that they got, across.";
-  const keys = [["hit s5", "right"], ["miss s5", "wrong; the darker, the more of the rows of the class"]];
+  const title = "Which classes are confused?";
+  const description = "Numbers of rows by true class, down, and by label, across.";
+  const keys = [["hit s5", "right"], ["miss s5", "wrong; darker for a larger share of the rows of the class"]];
   return [
     make("h3", {}, title),
     make("div", box, node),
@@ -50,7 +50,7 @@ function confusionMatrix() {
 
 function confusionCell(a, b, n) {
   if (!n) return make("td", { class: "none" }, classes.length <= FEW ? "0" : "·");
-  const label = saidOfCount(a, b);
+  const label = sentenceOfCount(a, b);
   const colour = shadeOfCount(a, b);
   if (!data.errors.on_page) {
     return make("td", {}, make("span", { class: `cell ${colour}`, title: label }, String(n)));
@@ -64,30 +64,32 @@ function confusionCell(a, b, n) {
 function reliability() {
   const points = data.errors.reliability;
   const title = "Reliability: share of right labels against their probability";
-  const { node, x, y } = unitFrame(title, "probability of the label", "share that is right");
+  const { node, x, y } = unitFrame(title, "probability of the label", "share of right labels");
   const most = Math.max(...points.map((point) => point.n_rows));
   node.append(draw("path", { class: "other", d: line([[x(0), y(0)], [x(1), y(1)]]) }));
   for (const { n_rows, confidence, share_right, interval } of points) {
     const radius = 2.5 + 5 * Math.sqrt(n_rows / most);
-    const at = { x1: x(confidence), x2: x(confidence) };
-    if (interval) node.append(draw("line", { class: "interval", ...at, y1: y(interval[0]), y2: y(interval[1]) }));
+    if (interval) {
+      const [y1, y2] = interval.map(y);
+      node.append(draw("line", { class: "interval", x1: x(confidence), x2: x(confidence), y1, y2 }));
+    }
     node.append(draw("circle", { class: "dot", cx: x(confidence), cy: y(share_right), r: radius }));
   }
   const columns = [
     { name: "probability", show: (point) => `${hundredths(point.low)} to ${hundredths(point.high)}`, sort: (point) => point.high },
     { name: "mean", show: (point) => thousandths(point.confidence) },
     { name: "share right", show: (point) => thousandths(point.share_right) },
-    { name: "interval", show: ({ interval }) => interval?.map(thousandths).join(" to ") ?? "" },
+    { name: "95% interval", show: ({ interval }) => interval?.map(thousandths).join(" to ") ?? "" },
     { name: "rows", show: (point) => String(point.n_rows) },
   ];
   return [
     make("h3", {}, "Are the probabilities right?"),
-    make("figure", {}, node, make("figcaption", { class: "small" }, data.errors.said)),
-    table("How often labels are right, by their probability", columns, points),
+    make("figure", {}, node, make("figcaption", { class: "small" }, data.errors.caption)),
+    behind("The dots as a table", () => table("How often labels are right, by their probability", columns, points)),
   ];
 }
 
-// How well classes are ranked. A point is [threshold, rows called, right ones, recall, false positive rate, precision].
+// How well rows are ranked. A point is [threshold, rows called, right calls, recall, false positive rate, precision].
 
 const RECALL = 3;
 const FALSE_RATE = 4;
@@ -98,7 +100,7 @@ function unitFrame(title, xLabel, yLabel) {
   return frame(title, { width: 360, height: 320, xs: [0, 1], ys: [0, 1], xTicks: tenths, yTicks: tenths, xLabel, yLabel });
 }
 
-// Both curves of a class, those of other classes behind them, and a dot at a threshold if there is one.
+// Both curves of a class, with the curves of other classes behind them and a dot at the threshold if there is one.
 function drawRanking() {
   const curves = data.errors.ranking;
   const pick = make("select", {}, ...curves.map((curve, i) => make("option", { value: i }, classes[curve.class])));
@@ -116,7 +118,7 @@ function drawRanking() {
 }
 
 function tableOfCurves(curve) {
-  const caption = `Thresholds of ${classes[curve.class]}, and what comes of calling a row so from each on`;
+  const caption = `Thresholds for ${classes[curve.class]}: rows with at least this probability are called ${classes[curve.class]}`;
   return behind("The curves as a table", () => pointTable(caption, curve.points));
 }
 
@@ -126,8 +128,8 @@ function rankingPictures(curve, point) {
   const precision = unitFrame(`Precision-recall curve of ${name}: precision against recall`, "recall", "precision");
   const chance = { class: "rival" };
   roc.node.append(draw("path", { ...chance, d: line([[roc.x(0), roc.y(0)], [roc.x(1), roc.y(1)]]) }));
-  const level = precision.y(curve.share);
-  precision.node.append(draw("path", { ...chance, d: line([[precision.x(0), level], [precision.x(1), level]]) }));
+  const height = precision.y(curve.share);
+  precision.node.append(draw("path", { ...chance, d: line([[precision.x(0), height], [precision.x(1), height]]) }));
   const others = data.errors.ranking.filter((other) => other !== curve);
   for (const each of [...others, curve]) {
     const kind = each === curve ? "own" : "other";
@@ -139,13 +141,13 @@ function rankingPictures(curve, point) {
     const place = { cx: precision.x(point[RECALL]), cy: precision.y(point[PRECISION]) };
     precision.node.append(draw("circle", { class: "dot", ...place, r: 5 }));
   }
-  const figure = ({ node }, i) => make("figure", {}, node, make("figcaption", { class: "small" }, curve.said[i]));
+  const figure = ({ node }, i) => make("figure", {}, node, make("figcaption", { class: "small" }, curve.captions[i]));
   return [figure(roc, 0), figure(precision, 1)];
 }
 
 const rocPoints = (curve, { x, y }) => [[x(0), y(0)], ...curve.points.map((p) => [x(p[FALSE_RATE]), y(p[RECALL])])];
 
-// In steps, as the average precision counts it.
+// In steps, as the average precision is defined.
 function precisionPoints(curve, { x, y }) {
   let before = 0;
   return curve.points.flatMap((p) => {
@@ -168,16 +170,16 @@ function pointTable(caption, points) {
   return table(caption, columns, points);
 }
 
-// A slider over thresholds, and what comes of each in words.
+// A slider over thresholds, and the consequences of each threshold in words.
 function thresholdControl(move) {
-  const { points, said, use } = data.errors.thresholds;
+  const { points, sentences, use } = data.errors.thresholds;
   const half = points.findIndex((p) => p[0] === 0.5);
   const attributes = { type: "range", min: 0, max: points.length - 1, step: 1, value: half };
   const slider = make("input", attributes);
-  const words = make("output", { class: "said" });
+  const words = make("output", { class: "sentence" });
   const show = () => {
     const i = Number(slider.value);
-    words.textContent = said[i];
+    words.textContent = sentences[i];
     slider.setAttribute("aria-valuetext", String(points[i][0]));
     move(points[i]);
   };
@@ -188,7 +190,7 @@ function thresholdControl(move) {
     make("p", {}, use),
     make("label", { class: "control" }, "Threshold ", slider),
     make("p", {}, words),
-    behind("All thresholds as a table", () => pointTable("What comes of each threshold", points)),
+    behind("All thresholds as a table", () => pointTable("Consequences of each threshold", points)),
   ];
 }
 
@@ -200,7 +202,6 @@ const recordedColumns = [
 ];
 
 function rowsToLookAt() {
-  const said = make("p", {}, data.look.said);
   const columns = [
     { name: data.rowWord.toLowerCase() === "row" ? "row" : data.rowWord, kind: "text", show: linkToRow },
     { name: "label", kind: "text", show: (i) => classes[rows[i].label] },
@@ -208,12 +209,12 @@ function rowsToLookAt() {
     ...(truthKnown ? recordedColumns : []),
     { name: "why", kind: "text", show: (i) => rows[i].why.map(([, sentence]) => sentence).join("; ") },
   ];
-  return [said, table("Rows to look at; a link shows why the row has its label", columns, data.look.rows, FEW)];
+  return [make("p", {}, data.look.sentence), table("Rows to look at; a link shows why the row has its label", columns, data.look.rows, FEW)];
 }
 
 function linkToRow(i) {
   const link = make("a", { href: `#row-${i}` }, rows[i].name);
-  link.addEventListener("click", () => openRow(i)); // also if the address stays the same
+  link.addEventListener("click", () => openRow(i)); // an address that stays the same fires no event
   return link;
 }
 

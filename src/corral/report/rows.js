@@ -30,8 +30,8 @@ function choice(id, names) {
 
 function rowTitle(row) {
   const mark = `(${thousandths(row.proba[row.label])})${row.novel ? " ⚠ novel" : ""}`;
-  const said = `${row.name}: ${classes[row.label]} ${mark}`;
-  return wrong(row) ? `✗ ${said}, recorded ${classes[row.truth]}` : said;
+  const title = `${row.name}: ${classes[row.label]} ${mark}`;
+  return wrong(row) ? `✗ ${title}, recorded ${classes[row.truth]}` : title;
 }
 
 function refilter() {
@@ -44,16 +44,16 @@ function refilter() {
     (truth < 0 || row.truth === truth) &&
     (!browser.wrong.checked || wrong(row)) &&
     (!browser.novel.checked || row.novel);
-  const found = positions(rows).filter((i) => matches(rows[i]));
-  found.sort(by((i) => ORDERS[order + 1][1](rows[i])));
+  const matching = positions(rows).filter((i) => matches(rows[i]));
+  matching.sort(by((i) => ORDERS[order + 1][1](rows[i])));
   const before = list.value;
-  list.replaceChildren(...found.map((i) => make("option", { value: i }, rowTitle(rows[i]))));
-  list.value = found.map(String).includes(before) ? before : found[0];
-  browser.count.textContent = `${found.length} of ${plural(rows.length, "row")}`;
+  list.replaceChildren(...matching.map((i) => make("option", { value: i }, rowTitle(rows[i]))));
+  list.value = matching.map(String).includes(before) ? before : matching[0];
+  browser.count.textContent = `${matching.length} of ${plural(rows.length, "row")}`;
   showRow();
 }
 
-// The rows of a label and a true class, or of all (-1), and the reader led to them.
+// Lists the rows of a label and a true class (-1 for all) and scrolls to the list.
 function listRows(label, truth, picked) {
   browser.text.value = "";
   browser.label.value = label;
@@ -71,7 +71,7 @@ const openRow = (i) => listRows(-1, -1, i);
 
 function showRow() {
   const row = rows[browser.list.value];
-  const none = make("p", { class: "note" }, "No row on this page is like that.");
+  const none = make("p", { class: "note" }, "No row on this page matches.");
   browser.panel.replaceChildren(...(row ? rowPage(row) : [none]));
 }
 
@@ -96,11 +96,11 @@ function rowPage(row) {
   ];
 }
 
-// Where the row lies among the training rows of the class that it is most typical of.
+// A histogram of the typicality of the training rows in the class nearest to the row, with a line for the row.
 function placeFigure(row, a) {
-  const { low, high, counts } = data.yardsticks[row.judge][a];
+  const { low, high, counts } = data.scoreHistograms[row.part][a];
   const left = Math.min(low, Math.max(row.score, low - (high - low))) - 0.05 * (high - low);
-  const at = Math.max(row.score, left);
+  const score = Math.max(row.score, left);
   const chart = frame(`Typicality of the training rows of ${classes[a]}, and of this row`, {
     width: 360,
     height: 96,
@@ -125,19 +125,19 @@ function placeFigure(row, a) {
     draw("path", {
       class: row.novel ? "rival" : "own",
       d: line([
-        [chart.x(at), chart.y(0)],
-        [chart.x(at), chart.y(Math.max(...counts, 1))],
+        [chart.x(score), chart.y(0)],
+        [chart.x(score), chart.y(Math.max(...counts, 1))],
       ]),
     }),
   );
   const off = row.score < left ? "; it lies further to the left" : "";
   const caption = `Training rows of ${classes[a]} by how typical they are; the line is this row${off}.`;
-  const numbers = behind("The bars as a table", () => yardstickTable(row.judge, a));
+  const numbers = behind("The bars as a table", () => histogramTable(row.part, a));
   return make("figure", { class: "place" }, make("figcaption", {}, caption), chart.node, numbers);
 }
 
-function yardstickTable(judge, a) {
-  const { low, high, counts } = data.yardsticks[judge][a];
+function histogramTable(part, a) {
+  const { low, high, counts } = data.scoreHistograms[part][a];
   const step = (high - low) / counts.length;
   const columns = [
     { name: "score from", show: (i) => hundredths(low + i * step) },
@@ -156,8 +156,8 @@ function probabilities(row) {
     { name: "bar", kind: "chart", show: (a) => bar(row.proba[a], 0), sort: (a) => row.proba[a] },
   ];
   if (row.typicality) columns.splice(2, 0, { name: "typicality", show: (a) => thousandths(row.typicality[a]) });
-  const said = row.typicality ? "; typicality is the share of the rows of a class that are at most as typical" : "";
-  return table(`Probabilities${said}`, columns, positions(classes).sort(by((a) => -row.proba[a])), FEW);
+  const typicality = row.typicality ? "; typicality is the share of the training rows of a class that are at most as typical" : "";
+  return table(`Probabilities${typicality}`, columns, positions(classes).sort(by((a) => -row.proba[a])), FEW);
 }
 
 // A category that no training row has.
@@ -198,11 +198,11 @@ function trainingCalled(i) {
 
 function supportTable(row) {
   const itself = { name: "this row", share: 2, shown: "", values: row.values.map((x, j) => (unknownNote(row, j) ? x + unknownNote(row, j) : x)) };
-  const known = (values) => values.filter((value) => value !== null).length;
-  const named = positions(row.support);
-  // Rows that hardly anything is known of resemble all others.
-  const telling = named.filter((k) => 2 * known(data.training[row.support[k]]) >= known(row.values));
-  const listed = telling.length ? telling : named;
+  const nValues = (values) => values.filter((value) => value !== null).length;
+  const supporting = positions(row.support);
+  // Rows with hardly any values resemble all others.
+  const comparable = supporting.filter((k) => 2 * nValues(data.training[row.support[k]]) >= nValues(row.values));
+  const listed = comparable.length ? comparable : supporting;
   const others = listed.map((k) => ({
     name: trainingCalled(row.support[k]),
     share: row.shares[k],
@@ -218,7 +218,7 @@ function supportTable(row) {
   return make("div", { class: "values" }, node);
 }
 
-// Evidence that adds up: from the odds before any variable is known, variable by variable, to those with all.
+// Evidence adds up: from the odds before any variable is known, variable by variable, to the odds with all variables.
 
 const LIKELY = [0.5, 0.1, 0.9, 0.01, 0.99, 0.001, 0.999, 1e-6, 1 - 1e-6];
 
@@ -227,7 +227,7 @@ function waterfallFigure(row) {
   const title = `Why ${data.rowWord.toLowerCase()} ${row.name} is ${label} rather than ${rival}`;
   const description =
     `Evidence of each variable for ${label} over ${rival}, in natural logarithms of odds: each bar begins where the ` +
-    `one above ends. The upper axis has the same as probabilities of ${label} if only these two are possible.`;
+    `one above ends. The upper axis shows the probability of ${label} if only these two classes are possible.`;
   const width = Math.min(640, Math.max(320, browser.panel.clientWidth || 640));
   return make(
     "figure",
@@ -238,7 +238,7 @@ function waterfallFigure(row) {
   );
 }
 
-// Lines of the picture: [name, number, kind of bar, where it begins].
+// Lines of the picture: [name, number, kind of bar, number at which the bar begins].
 function waterfallLines(row) {
   const strongest = byEvidence(row).slice(0, data.nStrongest);
   const nOthers = variables.length - strongest.length + data.nHidden;
@@ -275,8 +275,8 @@ function waterfall(row, width, title) {
       draw("text", { x: width - 8, y: y + 15, "text-anchor": "end" }, signed(number)),
     );
     if (i < lines.length - 2) {
-      const at = x(begin + number);
-      node.append(draw("line", { class: "axis", x1: at, x2: at, y1: y + 4, y2: y + step + 4 }));
+      const end = x(begin + number);
+      node.append(draw("line", { class: "axis", x1: end, x2: end, y1: y + 4, y2: y + step + 4 }));
     }
   }
   const towards = Math.floor((width - 24) / 2 / LETTER);
@@ -299,12 +299,12 @@ function oddsAxes(node, x, [low, high], [top, bottom], right) {
   }
   const placed = [];
   for (const p of LIKELY) {
-    const at = x(Math.log(p / (1 - p)));
-    if (at < x(low) || at > x(high) || placed.some((other) => Math.abs(other - at) < 38)) continue;
-    placed.push(at);
+    const place = x(Math.log(p / (1 - p)));
+    if (place < x(low) || place > x(high) || placed.some((other) => Math.abs(other - place) < 38)) continue;
+    placed.push(place);
     node.append(
-      draw("line", { class: "axis", x1: at, x2: at, y1: top - 6, y2: top }),
-      draw("text", { x: at, y: top - 10, "text-anchor": "middle" }, p > 0.9999 ? "0.999999" : String(p)),
+      draw("line", { class: "axis", x1: place, x2: place, y1: top - 6, y2: top }),
+      draw("text", { x: place, y: top - 10, "text-anchor": "middle" }, p > 0.9999 ? "0.999999" : String(p)),
     );
   }
   node.append(

@@ -1,4 +1,4 @@
-"""What the template writes: paragraphs, lines of tables, parameters and versions."""
+"""Texts that the template writes: paragraphs, lines of tables, parameters and versions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from corral.evaluation.held_out import EQUAL_TO_NONE, HeldOut
 from corral.evaluation.intervals import rows_to_halve_interval
 from corral.evaluation.scores import ClassScores, Recall
 from corral.planning import LearningCurve, SampleSizes
-from corral.report.shown import Judged, Shown
+from corral.report.shown import ScoredPredictions, ShownRows
 from corral.sentences.classes import RANKING, needless_variables, number_of_markers
 from corral.sentences.numbers import begun, counted, interval_text, number_text
 from corral.sentences.scores import (
@@ -44,7 +44,7 @@ from corral.sentences.tables import copied_rows, groups_of_rows
 def page_words(
     estimator: Any,
     description: Description | None,
-    shown: Shown,
+    shown: ShownRows,
     rows: Sequence[Mapping[str, Any]],
     *,
     sample_sizes: SampleSizes | LearningCurve | None,
@@ -52,10 +52,10 @@ def page_words(
     steps_before: Sequence[str],
     n_shown_variables: int,
 ) -> dict[str, Any]:
-    """All words of the template; `steps_before` are the steps of a pipeline before the classifier."""
-    judged = shown.judged
-    predictions = None if judged is None else judged.predictions
-    n_judges = sum(judge.learnt_from is not None for judge in shown.judges)
+    """Variables of the template; `steps_before` are the steps of a pipeline before the classifier."""
+    scored = shown.scored
+    predictions = None if scored is None else scored.predictions
+    n_folds = sum(part.training_positions is not None for part in shown.parts)
     return {
         "summary": [
             fitted_model(
@@ -78,13 +78,13 @@ def page_words(
         ],
         "scores": {} if predictions is None else _score_lines(predictions),
         "class_scores": [] if predictions is None else _class_lines(predictions),
-        "what_next": _what_next(estimator, description, judged, sample_sizes),
+        "what_next": _what_next(estimator, description, scored, sample_sizes),
         "kind": type(estimator).__name__,
         "explains": description is not None,
         "ranking": RANKING,
-        "judged": judged,
+        "scored": scored,
         "sample_sizes": _sample_sizes(sample_sizes),
-        "curve": _curve(sample_sizes, judged) if isinstance(sample_sizes, LearningCurve) else None,
+        "curve": _curve(sample_sizes, scored) if isinstance(sample_sizes, LearningCurve) else None,
         "n_variables": len(feature_names(estimator)),
         "n_shown_variables": n_shown_variables,
         "n_wrong": 0 if predictions is None else int((predictions.labels != predictions.truth).sum()),
@@ -93,8 +93,8 @@ def page_words(
         "versions": _versions(),
         "n_rows": shown.n_rows,
         "n_browsed": len(rows),
-        "by_others": explained_without(n_judges) if n_judges else "",
-        "known": bool((shown.truth >= 0).any()),
+        "by_fold_models": explained_without(n_folds) if n_folds else "",
+        "truth_known": bool((shown.truth >= 0).any()),
     }
 
 
@@ -102,35 +102,35 @@ def page_words(
 
 
 def _summary(
-    estimator: Any, description: Description | None, shown: Shown, rows: Sequence[Mapping[str, Any]]
+    estimator: Any, description: Description | None, shown: ShownRows, rows: Sequence[Mapping[str, Any]]
 ) -> list[str]:
     """Say how good a model is, how many rows are novel, and how many variables describe classes."""
-    said, judged = [], shown.judged
-    if hasattr(estimator, "cv_log_loss_") and not (judged is not None and judged.unseen):
+    sentences, scored = [], shown.scored
+    if hasattr(estimator, "cv_log_loss_") and not (scored is not None and scored.unseen):
         by_shares = are_empirical(estimator)
-        if not estimator.model_.data.is_alone.all():  # or no row could be predicted without itself
-            said.append(
+        if not estimator.model_.data.is_alone.all():  # otherwise there is no leave-one-out prediction
+            sentences.append(
                 expected_accuracy(estimator.cv_accuracy_, estimator.cv_log_loss_, by_shares=by_shares)
             )
-    if judged is not None:
-        said += _quality(judged)
+    if scored is not None:
+        sentences += _quality(scored)
     if description is not None:
-        said += _novelty(estimator, shown, rows)
+        sentences += _novelty(estimator, shown, rows)
         numbers, described = description.markers.sum(axis=1).tolist(), description.markers.any(axis=0)
         n_described, n_variables = int(described.sum()), int(description.has_values.sum())
-        said.append(number_of_markers(n_described, n_variables, min(numbers), max(numbers)))
-    return said
+        sentences.append(number_of_markers(n_described, n_variables, min(numbers), max(numbers)))
+    return sentences
 
 
-def _quality(judged: Judged) -> list[str]:
-    """Say how many labels are right; those of rows that may be training rows tell little of new ones."""
-    predictions = judged.predictions
+def _quality(scored: ScoredPredictions) -> list[str]:
+    """Say how many labels are right, and warn if the rows may be training rows."""
+    predictions = scored.predictions
     scores, recalls = predictions.scores(), predictions.recalls()
     label, worst = max(recalls.items(), key=lambda item: item[1].n_mistaken)
-    mistake = most_frequent_mistake(label, worst.mistaken_for, worst.n_mistaken, worst.n_rows)
-    if not judged.unseen:
-        return [accuracy_of_known_rows(len(predictions.truth), scores.accuracy), mistake]
-    said = accuracy_of_new_rows(
+    error = most_frequent_mistake(label, worst.mistaken_for, worst.n_mistaken, worst.n_rows)
+    if not scored.unseen:
+        return [accuracy_of_known_rows(len(predictions.truth), scores.accuracy), error]
+    accuracy = accuracy_of_new_rows(
         f"{counted(len(predictions.truth), 'row')} {predictions.claim}",
         scores.accuracy,
         accuracy_interval(scores.intervals["accuracy"], predictions.n_groups, ".1%"),
@@ -139,28 +139,28 @@ def _quality(judged: Judged) -> list[str]:
         scores.log_loss,
         scores.calibration_error,
     )
-    return [said, *([EVERY_DIGIT] if predictions.claim == EQUAL_TO_NONE else []), mistake]
+    return [accuracy, *([EVERY_DIGIT] if predictions.claim == EQUAL_TO_NONE else []), error]
 
 
 def _score_lines(predictions: HeldOut) -> dict[str, Any]:
-    """The table of scores: heads and lines, with those of baselines beside."""
-    own = predictions.scores()
-    others = {name: each.scores() for name, each in (predictions.baselines or {}).items()}
+    """Heads and lines of the table of scores, with a column for each baseline."""
+    scores = predictions.scores()
+    baselines = {name: each.scores() for name, each in (predictions.baselines or {}).items()}
     lines = [
         [
             name,
-            _score_text(getattr(own, key)),
-            interval_text(own.intervals.get(key)),
-            *(_score_text(getattr(scores, key)) for scores in others.values()),
+            _score_text(getattr(scores, key)),
+            interval_text(scores.intervals.get(key)),
+            *(_score_text(getattr(baseline, key)) for baseline in baselines.values()),
             meaning,
         ]
         for key, (name, meaning) in SCORES.items()
     ]
-    return {"heads": ["value", "95 % interval", *others], "lines": lines}
+    return {"heads": ["value", "95% interval", *baselines], "lines": lines}
 
 
 def _class_lines(predictions: HeldOut) -> list[dict[str, Any]]:
-    """Scores of each class with their intervals, and what its rows are most often taken for."""
+    """Scores of each class with intervals, and the class for which its rows are most often mistaken."""
     by_class, lines = predictions.scores().by_class, []
     for label, recall in predictions.recalls().items():
         each = by_class[str(label)]
@@ -186,12 +186,10 @@ def _interval(scores: ClassScores, name: str) -> str:
     return interval_text(scores.intervals[name]) or "none, of one group"
 
 
-def _novelty(estimator: Any, shown: Shown, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say how many rows are novel, and which variables most often make them so.
-
-    If some rows are left out, those with wrong labels were chosen first.
-    """
+def _novelty(estimator: Any, shown: ShownRows, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say how many rows are novel, and which variables most often make them novel."""
     unlike = [row["unlike"] for row in rows if row["novel"]]
+    # If the page has only some of the rows, rows with wrong labels were chosen first.
     at_random = len(rows) == shown.n_rows or bool((shown.truth < 0).all())
     return novelty_sentences(
         estimator, len(unlike), len(rows), lambda: unlike, at_random=at_random, where=" on this page"
@@ -204,64 +202,64 @@ def _novelty(estimator: Any, shown: Shown, rows: Sequence[Mapping[str, Any]]) ->
 def _what_next(
     estimator: Any,
     description: Description | None,
-    judged: Judged | None,
+    scored: ScoredPredictions | None,
     sample_sizes: SampleSizes | LearningCurve | None,
 ) -> list[str]:
-    """Say which classes lack rows, which variables add nothing, and whether rows belong together."""
-    said = []
-    if judged is not None:
-        said += [begun(sentence) for sentence in advice_on_labels(estimator, judged.predictions)]
+    """Say which classes lack rows, which variables add nothing, and whether rows have groups."""
+    sentences = []
+    if scored is not None:
+        sentences += [begun(sentence) for sentence in advice_on_labels(estimator, scored.predictions)]
     counts = map(int, estimator.class_count_)
     small = small_classes(dict(zip(map(str, estimator.classes_.tolist()), counts, strict=True)))
-    said += [begun(str(finding)) for finding in small]
+    sentences += [begun(str(finding)) for finding in small]
     if sample_sizes is None and hasattr(estimator, "cv_log_loss_"):
-        said.append(ASK_FOR_SAMPLE_SIZES)
-    if judged is not None:
-        said += _least_known(judged.predictions)
+        sentences.append(ASK_FOR_SAMPLE_SIZES)
+    if scored is not None:
+        sentences += _least_known(scored.predictions)
     if description is not None:
         names, needless = description.feature_names, description.adds_nothing()
         unmarked = np.flatnonzero(~description.markers.any(axis=0) & description.has_values)
         carrying = [j for j in unmarked if j not in needless]
         n_variables = int(description.has_values.sum())
-        said.append(
+        sentences.append(
             needless_variables([names[j] for j in needless], [names[j] for j in carrying], n_variables)
         )
         groups = estimator.model_.training.groups
-        said.append(groups_of_rows(None if groups is None else np.unique(groups).size))
+        sentences.append(groups_of_rows(None if groups is None else np.unique(groups).size))
         if estimator.n_duplicates_:
-            said.append(copied_rows(estimator.n_duplicates_, estimator.model_.n_rows))
-    return [sentence for sentence in said if sentence]
+            sentences.append(copied_rows(estimator.n_duplicates_, estimator.model_.n_rows))
+    return [sentence for sentence in sentences if sentence]
 
 
 def _least_known(predictions: HeldOut) -> list[str]:
-    """Name the class whose recall is known least, and the one that is recognised least."""
+    """Name the class whose recall has the widest interval, and the class with the lowest recall."""
     recalls = predictions.recalls()
     label, widest = max(recalls.items(), key=lambda item: _width(item[1]))
     n_more = rows_to_halve_interval(widest.share, widest.n_rows) if predictions.groups is None else None
-    said = [recall_known_least(label, widest.n_rows, widest.interval, n_more)]
+    sentences = [recall_known_least(label, widest.n_rows, widest.interval, n_more)]
     label, worst = min(recalls.items(), key=lambda item: item[1].share)
     if worst.mistaken_for is not None:
-        said.append(recognised_least(label, worst.n_right, worst.n_rows, worst.mistaken_for))
-    return said
+        sentences.append(recognised_least(label, worst.n_right, worst.n_rows, worst.mistaken_for))
+    return sentences
 
 
 def _width(recall: Recall) -> float:
-    """How little is known of a recall; everything is unknown if there is no interval."""
+    """Width of the interval of a recall; 1 if there is none."""
     return 1.0 if recall.interval is None else recall.interval[1] - recall.interval[0]
 
 
-def _sample_sizes(found: SampleSizes | LearningCurve | None) -> list[str]:
+def _sample_sizes(result: SampleSizes | LearningCurve | None) -> list[str]:
     """Lines on the bound on sample sizes."""
-    if not isinstance(found, SampleSizes):
+    if not isinstance(result, SampleSizes):
         return []
-    return str(found).removeprefix(f"{type(found).__name__}: ").splitlines()
+    return str(result).removeprefix(f"{type(result).__name__}: ").splitlines()
 
 
-def _curve(curve: LearningCurve, judged: Judged | None) -> dict[str, Any]:
-    """What more rows would bring, how many rows a goal takes, and why the summary has another accuracy."""
+def _curve(curve: LearningCurve, scored: ScoredPredictions | None) -> dict[str, Any]:
+    """Table of a learning curve, rows needed for a goal, and why the accuracy in the summary differs."""
     begin = curve_begins(curve.n_rows, curve.accuracy(curve.n_rows).value)
-    if judged is not None and judged.unseen:
-        accuracy, claim = judged.predictions.scores().accuracy, judged.predictions.claim
+    if scored is not None and scored.unseen:
+        accuracy, claim = scored.predictions.scores().accuracy, scored.predictions.claim
         begin += f" {other_accuracy(accuracy, claim)}"
     heads, lines = curve.table()
     return {"begin": begin, "heads": heads, "lines": lines, "needs": curve.needs_in_words()}
@@ -271,20 +269,21 @@ def _curve(curve: LearningCurve, judged: Judged | None) -> dict[str, Any]:
 
 
 def _parameters(estimator: Any) -> list[tuple[str, str, str]]:
-    """Name, value and where it comes from."""
+    """Name, value and origin of the pool's members and of all parameters."""
     if hasattr(estimator, "members_"):
-        chosen = {name: f"counts for {share:.0%}" for name, share in estimator.model_.pool.shares().items()}
+        weights = estimator.model_.pool.shares()
+        chosen = {name: f"weight {weight:.0%}" for name, weight in weights.items()}
     else:
         chosen = {name: repr(value) for name, value in getattr(estimator, "best_params_", {}).items()}
     defaults = {name: repr(value) for name, value in type(estimator)().get_params().items()}
     params = {name: repr(value) for name, value in estimator.get_params().items()}
     return [
-        *((name, value, "chosen") for name, value in chosen.items()),
+        *((name, value, "learnt") for name, value in chosen.items()),
         *((name, value, "default" if value == defaults[name] else "given") for name, value in params.items()),
     ]
 
 
 def _versions() -> list[tuple[str, str]]:
-    """What computed the page."""
+    """Versions of Python and of the packages that computed the page."""
     packages = ("corral", "numpy", "scipy", "scikit-learn", "numba")
     return [("Python", platform.python_version()), *((name, version(name)) for name in packages)]

@@ -34,9 +34,9 @@ def wrong(truth: Any, label: Any, probability: float) -> str:
     return f"recorded {truth}, predicted {label}{advice}"
 
 
-def torn(rival: Any, probability: float) -> str:
+def ambiguous(rival: Any, probability: float) -> str:
     """Say that another class is nearly as probable."""
-    return f"torn: {rival} has {probability:.3f}"
+    return f"ambiguous: {rival} has probability {probability:.3f}"
 
 
 def value_beside_class(
