@@ -66,7 +66,7 @@ def agree_by_chance(rows: list[tuple]) -> bool:
     coarsest = shares.index(max(shares))
     n, q = equal + one[coarsest], float(shares[coarsest])
     by_coarsest = math.fsum(math.comb(n, k) * q**k * (1.0 - q) ** (n - k) for k in range(equal, n + 1))
-    return min(by_numbers, by_coarsest) > 5e-4
+    return min(by_numbers, by_coarsest) > 1e-3
 
 
 def _tie_only_whole(rows: list[tuple]) -> bool:

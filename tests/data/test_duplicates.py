@@ -80,7 +80,7 @@ def test_rows_that_agree_by_chance_are_separate(kind):
 @pytest.mark.parametrize("correlation", [0.0, 0.7])
 @pytest.mark.parametrize("steps", [[30, 30], [0.5, 10], [3, 3, 3], [10, 10, 10], [1] * 8])
 @pytest.mark.parametrize("n", [20, 99])
-def test_one_noise_table_in_a_thousand_has_duplicates_by_chance(n, steps, correlation):
+def test_two_noise_tables_in_a_thousand_have_duplicates_by_chance(n, steps, correlation):
     """Chance makes about one pair of equal rows in many of these tables."""
     rng = np.random.default_rng(0)
     shared, own = correlation, np.sqrt(1.0 - correlation**2)

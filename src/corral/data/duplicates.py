@@ -17,8 +17,8 @@ Equal rows are duplicates if this is less than a fifth of their pairs, and if so
 where columns are independent. Of all N pairs of rows, E are equal and :math:`A_j` agree in j. Either the
 number of repeated rows is too large for a Poisson number of mean :math:`N \prod_j (A_j / N)`, or E is too
 large for a binomial number of :math:`E + N_j` pairs with the probability :math:`A_j / N`, where j is the
-column in which most pairs agree. Both tests have the level 1/2000: at most about one table of noise in 1,000
-is said to have duplicates.
+column in which most pairs agree. Each test has the level 1/1000: at most about two tables of noise in 1,000
+are said to have duplicates.
 
 Columns of few values that depend on each other linearly, as indicators of the categories of one variable do,
 count as one column (few are at most twenty, and at most half as many as different rows). Rows that repeat
@@ -68,7 +68,7 @@ _LEAST_ORDERED = 4
 # If chance explains one in so many pairs of equal rows, it may explain all: the number is only an estimate.
 ONE_IN = 5
 
-# At most this share of tables of independent columns has as many equal rows by chance as duplicates need.
+# The level of each test that equal rows are more than independent columns have by chance.
 _SIGNIFICANCE_LEVEL = 1e-3
 
 # So many rows, and about so many pairs of columns, are enough to distinguish duplicates from chance.
@@ -246,7 +246,7 @@ def _chance_explains(pairs: _PairCounts, n_equal: float, *, n_repeats: int, n_to
     n_others = n_equal + pairs.differing_in_one[coarsest]  # pairs that agree in all other variables
     by_numbers = pdtrc(n_repeats - 1, n_total * shares.prod())
     by_coarsest = betainc(n_equal, n_others - n_equal + 1.0, shares[coarsest])
-    return bool(min(by_numbers, by_coarsest) > _SIGNIFICANCE_LEVEL / 2.0)
+    return bool(min(by_numbers, by_coarsest) > _SIGNIFICANCE_LEVEL)
 
 
 def _tie_only_whole(distinct: Floats) -> bool:
