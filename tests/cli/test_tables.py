@@ -66,7 +66,7 @@ def test_a_report_says_whether_its_rows_are_new(measured, new, tmp_path):
     text = page.read_text(encoding="utf-8")
     assert "of the 80 rows given get the right label. If they are training rows, fewer new rows will" in text
     assert "compared in every digit" not in text
-    assert "95% interval" not in text  # which is for new rows
+    assert "(95% interval" not in text  # the summary has it for new rows only
 
     frame_of(new).assign(y="a").to_csv(table, index=False)
     page.unlink()

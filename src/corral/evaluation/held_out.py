@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -175,9 +176,8 @@ class HeldOut:
     def frequencies(self) -> HeldOut:
         """The same rows, each predicted by the frequencies of the classes."""
         shares = np.bincount(self._codes, minlength=self.classes.size) / len(self.truth)
-        return HeldOut(
-            self.classes, self.truth, np.tile(shares, (len(self.truth), 1)), self.claim, self.groups
-        )
+        proba = np.tile(shares, (len(self.truth), 1))
+        return HeldOut(self.classes, self.truth, proba, self.claim, self.groups)
 
     def share_right(self, chosen: Bools) -> tuple[float, tuple[float, float] | None]:
         """Share of the chosen rows that get the right label, and its 95 % interval.
@@ -220,6 +220,10 @@ class HeldOut:
 
     def scores(self) -> Scores:
         """Scores with 95 % intervals."""
+        return self._scores
+
+    @cached_property
+    def _scores(self) -> Scores:  # a report needs them in many places
         names = [str(label) for label in self.classes.tolist()]
         return score_predictions(self.proba, self._codes, names, self._sampling)
 

@@ -173,7 +173,7 @@ function makeClassPage(a) {
     { name: "evidence", show: (j) => signed(data.evidence[a][j]) },
   ];
   const caption =
-    `Variables of ${classes[a]}, strongest first: typical values in the class and in all other rows, and mean evidence ` +
+    `Variables of class ${classes[a]}, strongest first: typical values in the class and in all other rows, and mean evidence ` +
     "for the class at its own rows (natural logarithms)";
   const curves = make("div", { class: "curves" });
   const rival = make(
@@ -335,7 +335,7 @@ function typicalRows(a, order) {
     { name: "training row", kind: data.trainingNames ? "text" : "number", show: trainingName },
     ...valueColumns(order, (i) => data.training[i]),
   ];
-  const caption = `Typical rows of ${classes[a]}: the training rows at which the density of the class is highest`;
+  const caption = `Typical rows of class ${classes[a]}: the training rows at which its density is highest`;
   return make("div", { class: "values" }, table(caption, columns, data.typical[a]));
 }
 

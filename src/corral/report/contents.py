@@ -377,6 +377,7 @@ def _explained(
 
 
 def _rows_caption(explanation: Explanation, i: int) -> str:
+    """Caption of the table of the training rows nearest to row i."""
     return nearest_rows_caption(
         explanation.label[i],
         explanation.equal[i][explanation.rows[i] >= 0].tolist(),

@@ -17,7 +17,7 @@ from corral.estimators.validation import feature_names
 from corral.evaluation.advice import advice_on_labels
 from corral.evaluation.held_out import EQUAL_TO_NONE, HeldOut
 from corral.evaluation.intervals import rows_to_halve_interval
-from corral.evaluation.scores import ClassScores, Recall
+from corral.evaluation.scores import ClassScores
 from corral.planning import LearningCurve, SampleSizes
 from corral.report.shown import ScoredPredictions, ShownRows
 from corral.sentences.classes import RANKING, needless_variables, number_of_markers
@@ -83,7 +83,9 @@ def page_words(
         "explains": description is not None,
         "ranking": RANKING,
         "scored": scored,
-        "sample_sizes": _sample_sizes(sample_sizes),
+        "sample_sizes": str(sample_sizes).removeprefix("SampleSizes: ").splitlines()
+        if isinstance(sample_sizes, SampleSizes)
+        else [],
         "curve": _curve(sample_sizes, scored) if isinstance(sample_sizes, LearningCurve) else None,
         "n_variables": len(feature_names(estimator)),
         "n_shown_variables": n_shown_variables,
@@ -234,25 +236,13 @@ def _what_next(
 def _least_known(predictions: HeldOut) -> list[str]:
     """Name the class whose recall has the widest interval, and the class with the lowest recall."""
     recalls = predictions.recalls()
-    label, widest = max(recalls.items(), key=lambda item: _width(item[1]))
+    label, widest = max(recalls.items(), key=lambda item: np.ptp(item[1].interval or (0.0, 1.0)))
     n_more = rows_to_halve_interval(widest.share, widest.n_rows) if predictions.groups is None else None
     sentences = [recall_known_least(label, widest.n_rows, widest.interval, n_more)]
     label, worst = min(recalls.items(), key=lambda item: item[1].share)
     if worst.mistaken_for is not None:
         sentences.append(recognised_least(label, worst.n_right, worst.n_rows, worst.mistaken_for))
     return sentences
-
-
-def _width(recall: Recall) -> float:
-    """Width of the interval of a recall; 1 if there is none."""
-    return 1.0 if recall.interval is None else recall.interval[1] - recall.interval[0]
-
-
-def _sample_sizes(result: SampleSizes | LearningCurve | None) -> list[str]:
-    """Lines on the bound on sample sizes."""
-    if not isinstance(result, SampleSizes):
-        return []
-    return str(result).removeprefix(f"{type(result).__name__}: ").splitlines()
 
 
 def _curve(curve: LearningCurve, scored: ScoredPredictions | None) -> dict[str, Any]:
