@@ -615,7 +615,7 @@ def test_no_decision_where_it_costs_less(iris, models):
 
 
 @pytest.mark.parametrize(
-    ("costs", "said"),
+    ("costs", "sentence"),
     [
         (np.zeros((2, 2)), r"costs must have the shape \(3, 3\), one for each class, got \(2, 2\)"),
         ([[0, 1, np.nan], [1, 0, 1], [1, 1, 0]], "costs must be finite, but to decide for 2 where 0 is true"),

@@ -75,8 +75,8 @@ def test_agrees_with_loops(sizes: tuple[int, ...], extra: str) -> None:
         weights = rng.choice([0.0, 0.5, 1.0, 1.75], y.size)
     if extra == "missing":
         X[rng.random(X.shape) < 0.15] = np.nan
-    # A lower level for significance and effects, so that both sides of either are seen.
-    options = {"weights": weights, "level": 0.2, "min_effect": 0.3}
+    # A lower bound for significance and effects, so that both sides of either are seen.
+    options = {"weights": weights, "significance_level": 0.2, "min_effect": 0.3}
     results = contrast(X, y, len(sizes), **options)
     expected = markers_oracle.contrast(X, y, len(sizes), **options)
     assert results.markers.any()
