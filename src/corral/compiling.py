@@ -21,11 +21,11 @@ class _ForgivingCache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Read what was compiled for a signature, None if there is nothing."""
         try:
-            found = super().load_overload(sig, target_context)
+            overload = super().load_overload(sig, target_context)
             # Two processes that write at a time may give their files one name, so that the index leads one
             # signature to the code of another, which would read arrays of another layout without a word.
-            if found is None or found.signature.args == normalize_signature(sig)[0]:
-                return found
+            if overload is None or overload.signature.args == normalize_signature(sig)[0]:
+                return overload
             self._forget()
         except MemoryError:
             # To compile it anew would take more memory, and where there is none LLVM ends the process. If a

@@ -1,15 +1,15 @@
 """Compiled loops, and nothing else: no checks, no randomness, no policy.
 
 They are one file, in sections, because numba compiles a kernel anew when the file of the kernel has changed,
-and does not look at those of the functions that it calls.
+and does not look at the functions that it calls.
 
-Layout. A class is an array ``X`` (n_tiles, n_features, tile) in scaled units: rows are cut into tiles,
-and within a tile each variable is contiguous. Rows beyond the last are padding: copies of a real row,
+Layout. A class is an array ``X`` (n_tiles, n_features, tile) of scaled rows: rows are cut into tiles,
+and within a tile each variable is contiguous. Rows beyond the last are padding: duplicates of a real row,
 with the exponent ``EXCLUDED`` and hence no weight, so that no loop has a scalar tail.
 
 Numerics. The weight of row i is exp(-g_i) with g_i = sum_j (d_ij^2 - d_rj^2) / (2 h_j^2), where d_ij is
-the distance to the query in variable j and r is the row nearest to the query. Being relative to a row,
-g stays accurate however far away the query is; d_ij^2 - d_rj^2 is taken as the product
+the distance to the sample in variable j and r is the row nearest to the sample. Being relative to a row,
+g stays accurate however far away the sample is; d_ij^2 - d_rj^2 is taken as the product
 (x_rj - x_ij)(2 x_j - x_rj - x_ij), which does not cancel. The test |Z_j| > lambda_j does not change
 under a common factor of the weights, so only the density needs the exponent of row r, once, at the end.
 """
@@ -30,7 +30,7 @@ LANES = 16  # rows per step of an unrolled AVX2 loop: tiles are a multiple of it
 TILE = 1024  # rows at most in a tile, so that their weights stay in the first cache
 EXCLUDED = 1e300  # exponent of a row without weight
 LOG_ROOT = 0.5 * math.log(2.0 * math.pi)  # of the norm of a normal density
-_BATCH = 4  # queries that share one reading of a class too large for the cache
+_BATCH = 4  # samples that share one reading of a class too large for the cache
 _LARGE = 1 << 15  # numbers in a class (256 KiB) from which on they do
 
 # Sums may be reordered and contracted, so that they vectorise; NaN and infinity keep their meaning.
@@ -147,11 +147,11 @@ def _exponentiate_in_place(e, low, weights):
 
 
 @compiled(**_INNER, fastmath=_FAST)
-def _weight_left(weights, group_of_row, unit):
-    """Sum of the weights of rows that do not share the unit."""
+def _weight_left(weights, group_of_row, group):
+    """Sum of the weights of rows of other groups."""
     left = 0.0
     for i in range(weights.shape[0]):
-        left += weights[i] if group_of_row[i] != unit else 0.0
+        left += weights[i] if group_of_row[i] != group else 0.0
     return left
 
 
@@ -159,7 +159,7 @@ def _weight_left(weights, group_of_row, unit):
 
 
 def workspace(X: Any) -> tuple[Any, ...]:
-    """Allocate the work space for a class, O(n) beyond the class; axis b is the query within a batch."""
+    """Allocate the work space for a class, O(n) beyond the class; axis b is the sample within a batch."""
     n_tiles, d, tile = X.shape
     n_batch = _BATCH if X.size > _LARGE else 1
     return (
@@ -169,7 +169,7 @@ def workspace(X: Any) -> tuple[Any, ...]:
         np.empty((n_batch, n_tiles, tile)),  # G, per row: exponent from the frozen variables, less row r's
         np.empty(tile),  # a: weights
         np.empty((1, 1, tile)),  # part: sums over some variables
-        np.empty((n_batch, d)),  # u: x_r, the row nearest to the query
+        np.empty((n_batch, d)),  # u: x_r, the row nearest to the sample
         np.empty((n_batch, d)),  # v: 2 x - x_r
         np.empty((n_batch, d)),  # s1: sum of Z_ji over rows, in the order of the active variables
         np.empty((n_batch, d)),  # s2: sum of Z_ji^2
@@ -282,7 +282,7 @@ def _start(X, n_rows, x, q, own, b, D, G, u, v, count, spread, shift, nearest):
 
 @compiled(**_OUTER, fastmath=_FAST)
 def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_sum):
-    """Algorithm 1 with all active bandwidths shrinking together, for many queries and one class.
+    """Algorithm 1 with all active bandwidths shrinking together, for many samples and one class.
 
     In sweep k every active variable has the bandwidth h[k], so the exponent of row i is
     G_i + D_i / (2 h[k]^2), with D_i over the active variables and G_i over the frozen ones: a sweep
@@ -293,14 +293,14 @@ def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_s
     X : (n_tiles, n_features, tile) the class.
     n_rows : rows that are not padding; at least one of them is not `own`.
     root : (n_tiles, tile) square roots of the rows' own weights, or None if all are 1.
-    x : (n_queries, n_features) queries.
-    own : (n_queries,) a row to leave out, or -1.
-    total : (n_queries,) sum of the weights of the rows not left out.
-    critical : (n_queries,) a variable shrinks where (sum Z_ji)^2 > critical * sum Z_ji^2.
+    x : (n_samples, n_features) samples.
+    own : (n_samples,) a row to leave out, or -1.
+    total : (n_samples,) sum of the weights of the rows not left out.
+    critical : (n_samples,) a variable shrinks where (sum Z_ji)^2 > critical * sum Z_ji^2.
     h : (n_steps + 1,) the bandwidths h0 beta^k, down to the floor.
     work : workspace(X).
-    steps : (n_queries, n_features) written: each bandwidth's index in h.
-    log_sum : (n_queries,) written: log of sum_i w_i exp(-sum_j d_ij^2 / (2 h_j^2)).
+    steps : (n_samples, n_features) written: each bandwidth's index in h.
+    log_sum : (n_samples,) written: log of sum_i w_i exp(-sum_j d_ij^2 / (2 h_j^2)).
     """
     n_tiles, d, tile = X.shape
     D, G, a, part, u, v, s1, s2, order, count, spread, shift, nearest, density = work
@@ -407,16 +407,16 @@ def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_s
 
 @compiled(**_OUTER, fastmath=_FAST)
 def kernel_sums(X, n_rows, weights, x, own, half_c, log_sum):
-    """Kernel sums for many queries and one class, with given bandwidths.
+    """Kernel sums for many samples and one class, with given bandwidths.
 
-    Tiles are outermost, so that a tile serves all queries while it is in the cache.
+    Tiles are outermost, so that a tile serves all samples while it is in the cache.
 
     Parameters
     ----------
     X, n_rows, x, own : as above.
     weights : (n_tiles, tile) the rows' own weights, or None if all are 1.
     half_c : (n_features,) 1 / (2 h_j^2), or 0 for a variable that takes no part.
-    log_sum : (n_queries,) written as above; about -EXCLUDED where no row is left.
+    log_sum : (n_samples,) written as above; about -EXCLUDED where no row is left.
     """
     n_tiles, d, tile = X.shape
     a, least = np.empty(tile), np.empty(x.shape[0])
@@ -456,21 +456,21 @@ def kernel_sums(X, n_rows, weights, x, own, half_c, log_sum):
 def shrunken_log_means(
     product, half_x, half_c, weights, group_of_x, group_of_c, pull, precision, a, log_mean
 ):
-    """Means of kernels for many queries and one class, from products of coordinates, for several bandwidths.
+    """Means of kernels for many samples and one class, from products of coordinates, for several bandwidths.
 
-    With the coordinates x_q of a query and c_i of a row, both relative to the mean of the class, the centre
+    With the coordinates x_q of a sample and c_i of a row, both relative to the mean of the class, the centre
     of row i is pull c_i, and its exponent precision (x_q^2 / 2 - pull x_q c_i + pull^2 c_i^2 / 2).
 
     Parameters
     ----------
-    product : (n_queries, n_rows) products x_q c_i.
-    half_x, half_c : (n_queries,) and (n_rows,) halves of squared lengths.
+    product : (n_samples, n_rows) products x_q c_i.
+    half_x, half_c : (n_samples,) and (n_rows,) halves of squared lengths.
     weights : (n_rows,)
-    unit_of_x, unit_of_c : (n_queries,) and (n_rows,) numbers; rows that share the query's are left out. No
+    group_of_x, group_of_c : (n_samples,) and (n_rows,) groups; rows of the sample's group are left out. No
         row has a negative one.
     pull, precision : (m,)
     a : (1, n_rows) work space.
-    log_mean : (m, n_queries) written: logarithms of weighted means; -inf where no row is left.
+    log_mean : (m, n_samples) written: logarithms of weighted means; -inf where no row is left.
     """
     e, total_weight = a[0], _weight_left(weights, group_of_c, -1)
     for q in range(product.shape[0]):
@@ -497,11 +497,11 @@ def kernel_weights(product, half_x, half_c, weights, group_of_x, group_of_c, sta
 
     Parameters
     ----------
-    product : (n_queries, n_rows) as above, with rows sorted by class; overwritten by weights that
+    product : (n_samples, n_rows) as above, with rows sorted by class; overwritten by weights that
         sum to `total`.
-    half_x, half_c, weights, unit_of_x, unit_of_c : as above.
+    half_x, half_c, weights, group_of_x, group_of_c : as above.
     starts : (n_classes + 1,) where the rows of each class begin.
-    total, log_mean : (n_queries, n_classes) written: that sum, 0 where no row is left, and the logarithm of
+    total, log_mean : (n_samples, n_classes) written: that sum, 0 where no row is left, and the logarithm of
         the weighted mean of the kernels.
     """
     for q in range(product.shape[0]):
@@ -530,14 +530,14 @@ def pool_loss(log_density, codes, weights, log_prior, factors, proba, gradient, 
 
     Parameters
     ----------
-    log_density : (n_members, n_points, n_classes), finite.
-    codes : (n_points,) right classes.
-    weights : (n_points,); points of weight 0 do not count.
+    log_density : (n_members, n_samples, n_classes), finite.
+    codes : (n_samples,) right classes.
+    weights : (n_samples,); points of weight 0 do not count.
     log_prior : (n_classes,)
     factors : (n_members,)
     proba : (n_classes,) work space.
     gradient : (n_members,) written: derivatives of the loss by the logarithms of the factors.
-    centered : (n_members, n_points, n_classes) written: the sum of the products of two members over points
+    centered : (n_members, n_samples, n_classes) written: the sum of the products of two members over points
         and classes is Fisher's information about the logarithms of their factors.
     """
     # Loops in place of slices, which take long to compile.
@@ -640,7 +640,7 @@ def descend(
     X, n_categories, root, groups, x, group, nearest, log_value, half_c, log_norm, expected, critical,
     n_steps, sequential, u, order, e, a, steps, log_sum, first, second,
 ):  # fmt: skip
-    """Algorithm 1 for many queries and one class.
+    """Algorithm 1 for many samples and one class.
 
     Parameters
     ----------
@@ -648,20 +648,20 @@ def descend(
     n_categories : (n_features,) 0 for measurements.
     root : (n_tiles, tile) square roots of the rows' own weights.
     groups : (n_tiles, tile) groups of the rows, negative for padding.
-    x : (n_queries, n_features) queries; a variable that is NaN takes no part.
-    group : (n_queries,) rows of this group are left out; some other row must be left.
-    nearest, log_value : (n_queries, n_features) where some row has no value: the nearest value of any row,
+    x : (n_samples, n_features) samples; a variable that is NaN takes no part.
+    group : (n_samples,) rows of this group are left out; some other row must be left.
+    nearest, log_value : (n_samples, n_features) where some row has no value: the nearest value of any row,
         and the logarithm of the factor of a row without one.
     half_c, log_norm, expected : (n_grid, n_features) of the bandwidths that may be chosen: 1 / (2 h_j^2), the
         logarithm of the kernel's norm, and the mean of the squared distance under the kernel.
-    critical : (n_queries,) a variable shrinks where (sum Z_ji)^2 > critical * sum Z_ji^2.
-    n_steps : (n_queries, n_features) how many of the bandwidths may be chosen; 0 for no test at all.
+    critical : (n_samples,) a variable shrinks where (sum Z_ji)^2 > critical * sum Z_ji^2.
+    n_steps : (n_samples, n_features) how many of the bandwidths may be chosen; 0 for no test at all.
     sequential : whether bandwidths change inside a sweep, as printed, or after it.
     u, order, e, a : (n_features,), (n_features,), (n_tiles, tile) and (n_tiles, tile) work space.
-    steps : (n_queries, n_features) written: each bandwidth's index in the grid.
-    log_sum : (n_queries,) written: logarithm of the weighted sum of the kernels.
+    steps : (n_samples, n_features) written: each bandwidth's index in the grid.
+    log_sum : (n_samples,) written: logarithm of the weighted sum of the kernels.
     first, second : (n_recorded, n_features) written: the sums of Z_ji and of Z_ji^2 that were tested in the
-        first sweeps, of the last query. The others keep what they have.
+        first sweeps, of the last sample. The others keep what they have.
     """
     n_tiles, d, tile = X.shape
     for q in range(x.shape[0]):
@@ -724,22 +724,22 @@ def descend(
                 log_sum[q] -= (x[q, j] - u[j]) * (x[q, j] - u[j]) * half_c[k, j] + log_norm[k, j]
 
 
-# ----------------------------------------------------------------------- levels, in members of a pool
+# ------------------------------------------------------------------- categories, in members of a pool
 
 
 @compiled(**_INNER, fastmath=_FAST)
 def _add_categories(q, category_exponents, offsets, x, c, has_missing, a):
-    """Add the exponents of all columns with levels of query q to those (n_rows,) of measurements."""
+    """Add the exponents of the categories of sample q to the exponents (n_rows,) of measurements."""
     for j in range(x.shape[1]):
         xj = x[q, j]
         if math.isnan(xj):
             continue
-        at = offsets[j] + int(xj)
-        equal, other, gap = category_exponents[0, at], category_exponents[1, at], category_exponents[2, at]
+        k = offsets[j] + int(xj)
+        equal, other, missing = category_exponents[0, k], category_exponents[1, k], category_exponents[2, k]
         if has_missing[j]:
             for i in range(a.shape[0]):
-                of_level = equal if c[j, i] == xj else other
-                a[i] += of_level if c[j, i] == c[j, i] else gap
+                present = equal if c[j, i] == xj else other
+                a[i] += present if c[j, i] == c[j, i] else missing
         else:
             for i in range(a.shape[0]):
                 a[i] += equal if c[j, i] == xj else other
@@ -747,17 +747,17 @@ def _add_categories(q, category_exponents, offsets, x, c, has_missing, a):
 
 @compiled(**_OUTER, fastmath=_FAST)
 def add_exponents(xc, cc, half, shrinkage, category_exponents, offsets, x, c, has_missing, exponents):
-    """Add what rows, whose coordinates are shrunk, change in exponents (n_queries, n_rows) of kernels.
+    """Add what rows, whose coordinates are shrunk, change in exponents (n_samples, n_rows) of kernels.
 
     Parameters
     ----------
-    xc, cc : (n_queries, n_rows) products with rows, and squared lengths of rows in these coordinates.
+    xc, cc : (n_samples, n_rows) products with rows, and squared lengths of rows in these coordinates.
     half, shrinkage : 1 / (2 h^2) of the bandwidth h, and the factor of rows' coordinates.
-    of_levels : (3, n_levels) exponents for each level of all columns that a query may have: if the row has
-        the same, if it has another, and if it has none.
-    offsets : (n_columns,) where the levels of each column begin.
-    x, c : (n_queries, n_columns) and (n_columns, n_rows) numbers of levels, NaN for gaps.
-    has_gaps : (n_columns,) whether some row has none.
+    category_exponents : (3, n_categories) exponents for each category of all columns that a sample may have:
+        if the row has the same, if it has another, and if it has none.
+    offsets : (n_columns,) where the categories of each column begin.
+    x, c : (n_samples, n_columns) and (n_columns, n_rows) numbers of categories, NaN for missing values.
+    has_missing : (n_columns,) whether some row has none.
     """
     twice, square = 2.0 * half * shrinkage, half * shrinkage * shrinkage
     for q in range(exponents.shape[0]):
@@ -769,9 +769,9 @@ def add_exponents(xc, cc, half, shrinkage, category_exponents, offsets, x, c, ha
 
 @compiled(**_OUTER, fastmath=_FAST)
 def log_means(exponents, weights, group_of_x, group_of_c, log_mean):
-    """Logarithms (n_queries,) of weighted means of exp(-exponents), which are overwritten.
+    """Logarithms (n_samples,) of weighted means of exp(-exponents), which are overwritten.
 
-    Rows that share the unit of a query are left out; the mean of no rows is -inf.
+    Rows that share the group of a sample are left out; the mean of no rows is -inf.
     """
     for q in range(exponents.shape[0]):
         e = exponents[q]
@@ -786,16 +786,16 @@ def log_means(exponents, weights, group_of_x, group_of_c, log_mean):
 
 @compiled(**_OUTER, fastmath=_FAST)
 def add_category_exponents(category_exponents, offsets, x, c, has_missing, exponents):
-    """Add the exponents of all columns with levels to others (n_queries, n_rows); parameters are as above."""
+    """Add the exponents of categories to others (n_samples, n_rows); parameters are as above."""
     for q in range(x.shape[0]):
         _add_categories(q, category_exponents, offsets, x, c, has_missing, exponents[q])
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def category_shares(x, c, has_missing, shares, of_point, apart, both):
-    """Sums (n_columns,) of shares (n_points, n_rows) where levels differ, and where both have one.
+def category_shares(x, c, has_missing, shares, totals, apart, both):
+    """Sums (n_columns,) of shares (n_samples, n_rows) where categories differ, and where both have one.
 
-    `of_point` (n_points,) are sums of the shares over rows; the others are as above.
+    `totals` (n_samples,) are sums of the shares over rows; the other parameters are as above.
     """
     for j in range(x.shape[1]):
         apart[j] = 0.0
@@ -809,7 +809,7 @@ def category_shares(x, c, has_missing, shares, of_point, apart, both):
             equal = 0.0
             for i in range(share.shape[0]):
                 equal += share[i] if c[j, i] == xj else 0.0
-            total = of_point[q]
+            total = totals[q]
             if has_missing[j]:
                 total = 0.0
                 for i in range(share.shape[0]):
@@ -818,18 +818,18 @@ def category_shares(x, c, has_missing, shares, of_point, apart, both):
             both[j] += total
 
 
-# ---------------------------------------------------------------------------- gaps along a covariance
+# ------------------------------------------------------------------ missing values along a covariance
 
 # Normal rows of mean 0 with the precision matrix P: the values J that a row misses have the conditional
 # precision P_JJ, and the expectation that solves P_JJ r_J = -P_JO r_O.
 
 
 @compiled(**_INNER, fastmath=_FAST)
-def _factorise(precision, gaps, i, missing, L):
+def _factorize(precision, is_missing, i, missing, L):
     """List the values J that row i misses, and write Cholesky's factor of P_JJ; return how many they are."""
     m = 0
-    for j in range(gaps.shape[1]):
-        if gaps[i, j]:
+    for j in range(is_missing.shape[1]):
+        if is_missing[i, j]:
             missing[m] = j
             m += 1
     for a in range(m):
@@ -842,19 +842,19 @@ def _factorise(precision, gaps, i, missing, L):
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def complete_rows(precision, gaps, r, missing, L):
+def complete_rows(precision, is_missing, r, missing, L):
     """Put missing values at their expectations given the others.
 
     Parameters
     ----------
     precision : (d, d) P.
-    gaps : (n_rows, d) which values are missing.
-    r : (n_rows, d) rows, 0 for gaps; written there.
+    is_missing : (n_rows, d) which values are missing.
+    r : (n_rows, d) rows, 0 for missing values; written there.
     missing, L : (d,) and (d, d) work space.
     """
     solution = np.empty(r.shape[1])
     for i in range(r.shape[0]):
-        m = _factorise(precision, gaps, i, missing, L)
+        m = _factorize(precision, is_missing, i, missing, L)
         for a in range(m):
             value = 0.0
             for j in range(r.shape[1]):
@@ -872,10 +872,10 @@ def complete_rows(precision, gaps, r, missing, L):
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def add_conditional_covariances(precision, gaps, weights, missing, L, inverse, covariance):
+def add_conditional_covariances(precision, is_missing, weights, missing, L, inverse, covariance):
     """Add the weighted conditional covariances of what rows miss to a covariance; `inverse` is as L."""
-    for i in range(gaps.shape[0]):
-        m = _factorise(precision, gaps, i, missing, L)
+    for i in range(is_missing.shape[0]):
+        m = _factorize(precision, is_missing, i, missing, L)
         for a in range(m):  # the inverse of L, its columns as rows
             inverse[a, a] = 1.0 / L[a, a]
             for b in range(a + 1, m):
@@ -894,22 +894,23 @@ def add_conditional_covariances(precision, gaps, weights, missing, L, inverse, c
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def integrated_lengths(precision, gaps, U, lengths, missing, L, v, out, log_volume):
-    """Squared lengths of rows in the coordinates that are left to queries with gaps.
+def integrated_lengths(precision, is_missing, U, lengths, missing, L, v, out, log_volume):
+    """Squared lengths of rows in the coordinates that are left to samples with missing values.
 
     Integrating J out takes u_J P_JJ^-1 u_J from the length of a row r, with u = P r.
 
     Parameters
     ----------
-    precision, gaps, missing, L : as above; the gaps are those of the queries.
+    precision, missing, L : as above.
+    is_missing : (n_samples, d) which values are missing.
     U, lengths : (d, n_rows) and (n_rows,)
     v : (d, n_rows) work space.
-    out : (n_queries, n_rows) written.
-    log_volume : (n_queries,) written: half the logarithm of the determinant of P_JJ.
+    out : (n_samples, n_rows) written.
+    log_volume : (n_samples,) written: half the logarithm of the determinant of P_JJ.
     """
     n = lengths.shape[0]
-    for q in range(gaps.shape[0]):
-        m = _factorise(precision, gaps, q, missing, L)
+    for q in range(is_missing.shape[0]):
+        m = _factorize(precision, is_missing, q, missing, L)
         log_volume[q] = 0.0
         for i in range(n):
             out[q, i] = lengths[i]
@@ -962,7 +963,7 @@ def conditional_log_ratios(z, c, pull_z, pull_c, half_inverse, nearest, exponent
         times `half_inverse`, are the terms of the variables.
     half_inverse : (n_variables,)
     nearest : (n_samples,) a row near each sample.
-    exponents : (n_samples, n_rows) minus logarithms of weights; written: exponents less those of `nearest`.
+    exponents : (n_samples, n_rows) minus logarithms of weights; written: exponents less that of `nearest`.
     work : (2, n_rows) work space.
     log_ratio : (n_samples, n_variables) written.
     """
@@ -987,7 +988,7 @@ def conditional_log_ratios(z, c, pull_z, pull_c, half_inverse, nearest, exponent
 # ---------------------------------------------------------------------------------- sets of variables
 
 # Densities of sets of variables, each reached from another by adding one: a walk down a tree, whose state at
-# depth k is kept until the walk comes back to it. A step that adds what a query lacks changes nothing.
+# depth k is kept until the walk comes back to it. A step that adds what a sample lacks changes nothing.
 
 
 @compiled(**_INNER, fastmath=_FAST)
@@ -1005,7 +1006,9 @@ def _multiply(a, k, factor, j):
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def walk_products(depth, variable, start, T, unknown, factor, least, e, a, shift, path, level, value, out):
+def walk_products(
+    depth, variable, start, T, unknown, factor, least, e, a, shift, path, n_present, value, out
+):
     """Logarithms of kernel means along a walk, where kernels are products over the variables.
 
     Each factor is an exponential that is taken once, relative to the largest one of its variable; products
@@ -1014,14 +1017,14 @@ def walk_products(depth, variable, start, T, unknown, factor, least, e, a, shift
     Parameters
     ----------
     depth, variable : (n_steps,) how many variables are there before the step, and the one that is added.
-    start : (n_queries, n_rows) exponents of no variables: minus logarithms of weights, or EXCLUDED.
-    T : (n_queries, n_variables, n_rows) exponents by variable.
-    unknown : (n_queries, n_variables) which variables take no part.
+    start : (n_samples, n_rows) exponents of no variables: minus logarithms of weights, or EXCLUDED.
+    T : (n_samples, n_variables, n_rows) exponents by variable.
+    unknown : (n_samples, n_variables) which variables take no part.
     factor, least : (n_variables, n_rows) and (n_variables,) work space.
     e : (n_rows,) work space.
     a, shift : (n_variables + 1, n_rows) and (n_variables + 1,) work space: weights, and what they lack.
-    path, level, value : (n_variables + 1,) work space, by depth: variables, how many of them are known, logs.
-    out : (n_queries, n_steps) written.
+    path, n_present, value : (n_variables + 1,) work space, by depth: variables, how many are present, logs.
+    out : (n_samples, n_steps) written.
     """
     n = start.shape[1]
     for q in range(start.shape[0]):
@@ -1030,19 +1033,19 @@ def walk_products(depth, variable, start, T, unknown, factor, least, e, a, shift
                 t = T[q, j]
                 least[j] = _least(t)
                 _exponentiate(t, least[j], None, factor[j])
-        level[0] = 0
+        n_present[0] = 0
         shift[0] = _least(start[q])
-        whole = math.log(_exponentiate(start[q], shift[0], None, a[0])) - shift[0]
+        log_weight = math.log(_exponentiate(start[q], shift[0], None, a[0])) - shift[0]
         value[0] = 0.0
         for s in range(depth.shape[0]):
             k, j = depth[s], variable[s]
-            before = level[k]
+            before = n_present[k]
             if unknown[q, j]:
-                level[k + 1] = before
+                n_present[k + 1] = before
                 value[k + 1] = value[k]
             else:
                 after = before + 1
-                level[k + 1] = after
+                n_present[k + 1] = after
                 path[after] = j
                 shift[after] = shift[before] + least[j]
                 total = _multiply(a, before, factor, j)
@@ -1055,7 +1058,7 @@ def walk_products(depth, variable, start, T, unknown, factor, least, e, a, shift
                             e[i] += t[i]
                     shift[after] = _least(e)
                     total = _exponentiate(e, shift[after], None, a[after])
-                value[k + 1] = math.log(total) - shift[after] - whole
+                value[k + 1] = math.log(total) - shift[after] - log_weight
             out[q, s] = value[k + 1]
 
 
@@ -1086,7 +1089,7 @@ def _add_term(a, k, T, q, j, first, n, shift):
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def walk_squares(depth, row, start, T, z, Z, unknown, e, a, level, log_sum, out):
+def walk_squares(depth, row, start, T, z, Z, unknown, e, a, n_present, log_sum, out):
     """The same where the step adds half the square of a coordinate of its own, or a term.
 
     Rows are visited in tiles that stay in the cache. Exponents are relative to the sum over the tile before
@@ -1094,7 +1097,7 @@ def walk_squares(depth, row, start, T, z, Z, unknown, e, a, level, log_sum, out)
 
     Parameters
     ----------
-    depth, start, level, out : as above.
+    depth, start, n_present, out : as above.
     row : (n_steps,) the term that a step adds, or -1 for a coordinate.
     T : (n_samples, n_terms, n_rows) terms.
     z, Z : (n_samples, n_steps) and (n_steps, n_rows) coordinates.
@@ -1108,15 +1111,15 @@ def walk_squares(depth, row, start, T, z, Z, unknown, e, a, level, log_sum, out)
         for q in range(start.shape[0]):
             for i in range(n):
                 a[0, i] = start[q, first + i]
-            level[0] = 0
+            n_present[0] = 0
             log_sum[0] = _log_sum_from_least(a, 0, n, e)
             for s in range(depth.shape[0]):
                 k = depth[s]
-                before = level[k]
-                level[k + 1] = before
+                before = n_present[k]
+                n_present[k + 1] = before
                 if not unknown[q, s]:
                     after = before + 1
-                    level[k + 1] = after
+                    n_present[k + 1] = after
                     shift = -log_sum[before]
                     if row[s] >= 0:
                         total = _add_term(a, before, T, q, row[s], first, n, shift)
@@ -1126,7 +1129,7 @@ def walk_squares(depth, row, start, T, z, Z, unknown, e, a, level, log_sum, out)
                         log_sum[after] = math.log(total) - shift
                     else:
                         log_sum[after] = _log_sum_from_least(a, after, n, e)
-                value = log_sum[level[k + 1]]
+                value = log_sum[n_present[k + 1]]
                 if first > 0:
                     larger, smaller = max(out[q, s], value), min(out[q, s], value)
                     value = larger + math.log1p(math.exp(smaller - larger))

@@ -1,4 +1,4 @@
-"""Many queries of many classes on threads: chunks short enough for Ctrl-C, and a progress bar."""
+"""Many rows of many classes on threads: chunks short enough for Ctrl-C, and a progress bar."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 _CHUNK = 10_000_000
 _COST = {"simultaneous": 1.0, "sequential": 5.0, "fixed": 0.1, "many": 5.0}
 
-# Chunks that queries are cut into.
+# Into how many chunks rows are cut at most.
 _MOST_CHUNKS = 64
 
 # Smaller chunks would take longer to hand out than to compute.
@@ -36,7 +36,7 @@ def on_threads(tasks: Iterable[Callable[[], Result]], n_jobs: int | None) -> Ite
     """Do tasks on as many threads as joblib would, and give their results in the order of the tasks.
 
     joblib looks at its threads every hundredth of a second, which is long compared with what small tables
-    take; these tell when they are done. After an error, or Ctrl-C, no other task is begun.
+    take; these threads report when they are done. After an error, or Ctrl-C, no other task is begun.
     """
     tasks = list(tasks)
     n_threads = 1 if hasattr(_here, "is_worker") else min(effective_n_jobs(n_jobs), len(tasks))
@@ -63,26 +63,26 @@ def one_blas_thread() -> Any:
 
 def for_each_class(
     estimate: Callable[[int, slice], object],
-    n_queries: Sequence[int],
+    n_rows: Sequence[int],
     sizes: Sequence[int],
     work: Sequence[Work],
     title: str,
     computation: Computation,
 ) -> None:
-    """Call ``estimate(y, chunk)`` for chunks of the queries of every class y, on threads.
+    """Call ``estimate(y, chunk)`` for chunks of the rows that every class y evaluates, on threads.
 
     The kernels release the GIL. The chunks are the same for any number of threads, and so are the numbers.
 
     Parameters
     ----------
     estimate : does one chunk.
-    n_queries : per class how many queries there are.
-    sizes : per class how many numbers a query reads.
+    n_rows : per class how many rows it evaluates.
+    sizes : per class how many numbers one row reads.
     work : per class what is done with them.
     title : shown at the progress bar.
     computation : threads and progress.
     """
-    total = sum(n_queries)
+    total = sum(n_rows)
     # Enough chunks to keep every thread busy. Their sizes do not depend on the number of threads, since BLAS
     # rounds a product of few rows in another way than one of many.
     fair = max(_LEAST_CHUNK, -(-total // _MOST_CHUNKS))
@@ -92,7 +92,7 @@ def for_each_class(
         return int(chunk.stop - chunk.start)
 
     tasks = []
-    for y, (n, size, kind) in enumerate(zip(n_queries, sizes, work, strict=True)):
+    for y, (n, size, kind) in enumerate(zip(n_rows, sizes, work, strict=True)):
         step = max(1, min(int(_CHUNK / (size * _COST[kind])), fair))
         tasks += [partial(run, y, slice(start, min(start + step, n))) for start in range(0, n, step)]
     with progress(total, title, computation.verbose) as advance:

@@ -71,12 +71,12 @@ def _mixed_with_prior(log_proba: Floats, log_prior: Floats, prior_mixing: float)
 def mixing_factors(
     log_density: Floats, prior: Floats, prior_mixing: float, label: Integers, rival: Integers
 ) -> Floats:
-    """How far prior mixing shrinks the log odds (n_samples,) of label and rival towards those of the priors.
+    """How far prior mixing shrinks the log odds (n_samples,) of label and rival towards the prior odds.
 
-    Let r be the ratio of a class density to the density of all classes. Without mixing, the log odds less
-    those of the priors are log r_label - log r_rival. With mixing they are g(log r_label) - g(log r_rival),
-    where g(t) = log((1 - prior_mixing) e^t + prior_mixing). The factor is the quotient of the two: a mean
-    slope of g, between 0 and 1.
+    Let r be the ratio of a class density to the density of all classes. Without mixing, the log odds exceed
+    the prior log odds by log r_label - log r_rival. With mixing they exceed them by g(log r_label) - g(log
+    r_rival), where g(t) = log((1 - prior_mixing) e^t + prior_mixing). The factor is the quotient of the two:
+    a mean slope of g, between 0 and 1.
     """
     if prior_mixing == 0.0:
         return np.ones(label.size)
@@ -98,6 +98,6 @@ def odds_of_classes(joint: Floats) -> Floats:
     others = joint.copy()
     others[rows, best] = -np.inf
     log_odds = log_proba - np.log1p(-np.exp(np.minimum(log_proba, np.log(0.5))))
-    # Where a class is nearly certain, its probability does not tell how small the other probabilities are.
+    # Where a class is nearly certain, its probability does not show how small the other ones are.
     log_odds[rows, best] = joint[rows, best] - logsumexp(others, axis=1)
     return np.clip(log_odds, -_LARGEST_ODDS, _LARGEST_ODDS)

@@ -30,7 +30,7 @@ MOST_EXACT = 10
 _MOST_ORDERS, _FEWEST_ORDERS = 40, 8
 _MOST_KERNELS = 8e6
 
-# Orders are the same whenever they are drawn.
+# Orders are the same in every explanation.
 _SEED = 20_261
 
 
@@ -48,7 +48,7 @@ class Coalitions:
     _walks: dict[bytes, Walk] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, players: Integers, n_features: int, n_kernels: float) -> Coalitions:
+    def choose(cls, players: Integers, n_features: int, n_kernels: float) -> Coalitions:
         """Take all sets of few players, the variables that take part, or those on random orders of many.
 
         Orders are fewer, the more factors of kernels an order takes at one sample (`n_kernels`); the fewest
@@ -106,7 +106,7 @@ class Coalitions:
         """The sets, projected onto the variables (n_used,) that a density uses."""
         key = used.tobytes()
         if key not in self._walks:
-            self._walks[key] = Walk.of(self, used)
+            self._walks[key] = Walk.project(self, used)
         return self._walks[key]
 
     @cached_property
@@ -114,9 +114,9 @@ class Coalitions:
         """1 for the members (n_features, n_sets) of each set, and 0 for others."""
         return np.ascontiguousarray(self.members.T, dtype=np.float64)
 
-    def sums(self, of_variables: Floats) -> Floats:
-        """Sums (n_samples, n_sets) over the members of what variables (n_samples, n_features) have."""
-        sums: Floats = of_variables @ self.columns
+    def sums(self, values: Floats) -> Floats:
+        """Sums (n_samples, n_sets) of the values (n_samples, n_features) of the members of each set."""
+        sums: Floats = values @ self.columns
         return sums
 
     def contributions(self, v: Floats) -> tuple[Floats, Floats]:
@@ -132,12 +132,12 @@ class Coalitions:
         squares = np.zeros(mean.shape)
         n_pairs = len(self.orders) // 2
         for pair in range(n_pairs):
-            of_pair = np.zeros(mean.shape)
+            pair_mean = np.zeros(mean.shape)
             for r in (2 * pair, 2 * pair + 1):
-                of_pair[:, self.orders[r]] += 0.5 * np.diff(v[:, self.chains[r]], axis=1)
-            change = of_pair - mean  # Welford's update, since squares of large means cancel
+                pair_mean[:, self.orders[r]] += 0.5 * np.diff(v[:, self.chains[r]], axis=1)
+            change = pair_mean - mean  # Welford's update, since squares of large means cancel
             mean += change / (pair + 1)
-            squares += change * (of_pair - mean)
+            squares += change * (pair_mean - mean)
         error = np.sqrt(squares / (max(n_pairs - 1, 1) * n_pairs))
         return mean, error
 
@@ -157,12 +157,12 @@ class Walk(NamedTuple):
 
     depth: Integers  # (n_steps,) how many variables are there before each step
     variable: Integers  # (n_steps,) the one that is added, its position among those that the density uses
-    at: Integers  # (n_sets,) the step that reaches each of the sets; -1 for those without any variable used
+    step_of_set: Integers  # (n_sets,) the step that reaches each set; -1 for sets without any variable used
     # of normal kernels of one covariance, by a root of it; see `pool.marginals`
     directions: dict[bytes, tuple[Floats, Floats]]
 
     @classmethod
-    def of(cls, coalitions: Coalitions, used: Integers) -> Walk:
+    def project(cls, coalitions: Coalitions, used: Integers) -> Walk:
         """Project the sets onto the variables (n_used,) that a density uses, and merge duplicates."""
         position = {int(j): k for k, j in enumerate(used)}
         seen = [0] * len(coalitions.parent)  # which of the variables used are in each set, as bits
@@ -175,20 +175,20 @@ class Walk(NamedTuple):
             if seen[number] not in children:
                 children[seen[number]] = []
                 children[above].append((seen[number], position[j]))
-        at = {0: -1}
+        steps_by_bits = {0: -1}
         visited: list[tuple[int, int]] = []
         stack = [(*child, 0) for child in reversed(children[0])]
         while stack:
             bits, k, depth = stack.pop()
-            at[bits] = len(visited)
+            steps_by_bits[bits] = len(visited)
             visited.append((depth, k))
             stack += [(*child, depth + 1) for child in reversed(children[bits])]
         depths, variables = np.array(visited, dtype=np.int64).reshape(-1, 2).T.copy()
-        return cls(depths, variables, np.array([at[bits] for bits in seen]), {})
+        return cls(depths, variables, np.array([steps_by_bits[bits] for bits in seen]), {})
 
     def spread(self, values: Floats) -> Floats:
         """Values (n_samples, n_sets) of all sets from those (n_samples, n_steps) of the steps."""
         padded = np.zeros((len(values), values.shape[1] + 1))
         padded[:, :-1] = values
-        of_sets: Floats = padded[:, self.at]
-        return of_sets
+        set_values: Floats = padded[:, self.step_of_set]
+        return set_values

@@ -22,22 +22,22 @@ def conformal_pvalue(values: ArrayLike, weights: ArrayLike, x: float) -> float:
 
 
 def nearest_distance(
-    column: ArrayLike, group_ids: ArrayLike, x: float, unit: Hashable, deviation: float
+    column: ArrayLike, group_ids: ArrayLike, x: float, group_id: Hashable, deviation: float
 ) -> float:
-    """How far x lies from the nearest value of another unit, in deviations; 0 if there is none, or no x."""
+    """How far x lies from the nearest value of another group, in deviations; 0 if there is none, or no x."""
     apart = [
         abs(v - x) / deviation
-        for v, of_row in zip(floats(column), list(group_ids), strict=True)
-        if of_row != unit and not math.isnan(v)
+        for v, row_group in zip(floats(column), list(group_ids), strict=True)
+        if row_group != group_id and not math.isnan(v)
     ]
     return 0.0 if math.isnan(x) or not apart else min(apart)
 
 
 class _TableWithout:
-    """Columns and weights of the rows of a table that are not of a unit, with medians."""
+    """Columns and weights of the rows of a table without one group, with medians."""
 
-    def __init__(self, X: ArrayLike, group_ids: ArrayLike, weights: ArrayLike, unit: Hashable) -> None:
-        left = [i for i, of_row in enumerate(list(group_ids)) if of_row != unit]
+    def __init__(self, X: ArrayLike, group_ids: ArrayLike, weights: ArrayLike, group_id: Hashable) -> None:
+        left = [i for i, row_group in enumerate(list(group_ids)) if row_group != group_id]
         self.columns = [floats(column) for column in np.asarray(X, dtype=float)[left].T]
         self.weights = [floats(weights)[i] for i in left]
         self.medians = [
@@ -53,13 +53,13 @@ class _TableWithout:
 
 
 def outlying_bound(X: ArrayLike, group_ids: ArrayLike, weights: ArrayLike) -> tuple[float, float]:
-    """The strangest cell of the last row that is among the most outlying, each compared without its unit.
+    """The strangest cell of the last row that is among the most outlying, each compared without its group.
 
     As many rows may be that with one more they are a hundredth, and at least one.
     """
     X, cells = np.asarray(X, dtype=float), []
-    for i, unit in enumerate(group_ids):
-        others = _TableWithout(X, group_ids, weights, unit)
+    for i, group_id in enumerate(group_ids):
+        others = _TableWithout(X, group_ids, weights, group_id)
         for j, x in enumerate(floats(X[i])):
             z = others.deviation_from_median(j, x)
             if abs(z) > 7.0:
@@ -78,21 +78,22 @@ def extremes(
     X: ArrayLike,
     group_ids: ArrayLike,
     x: ArrayLike,
-    unit: Hashable,
+    group_id: Hashable,
     weights: ArrayLike,
     bound: tuple[float, float] | None = None,
 ) -> list[float]:
     """How far values lie from the medians of their columns, in deviations; 0 but for the strangest beyond 7.
 
-    A row of a unit is compared with rows of other units alone. `bound` is `outlying_bound`, if it is known.
+    A row of a group is compared with rows of other groups alone. `bound` is `outlying_bound`, if it has been
+    computed.
     """
-    others, found = _TableWithout(X, group_ids, weights, unit), []
+    others, results = _TableWithout(X, group_ids, weights, group_id), []
     bound = outlying_bound(X, group_ids, weights) if bound is None else bound
     for j, x_j in enumerate(floats(x)):
         z = others.deviation_from_median(j, x_j)
         counts = abs(z) > 7.0 and others.strangeness(j, x_j, z) <= bound
-        found.append(abs(z) if counts else 0.0)
-    return found
+        results.append(abs(z) if counts else 0.0)
+    return results
 
 
 def extreme_term(apart: float) -> float:
@@ -105,23 +106,23 @@ def robust_deviation(column: ArrayLike, weights: ArrayLike) -> float:
 
     It is 1 of a column that is constant, and at least what rounding makes of numbers so large.
     """
-    known = [(v, w) for v, w in zip(floats(column), floats(weights), strict=True) if not math.isnan(v)]
+    present = [(v, w) for v, w in zip(floats(column), floats(weights), strict=True) if not math.isnan(v)]
 
     def deviation(values: list[tuple[float, float]]) -> float:
         total = sum(w for _, w in values)
         mean = sum(w * v for v, w in values) / total
         return math.sqrt(sum(w * (v - mean) ** 2 for v, w in values) / total)
 
-    if not known:
+    if not present:
         return 1.0
-    whole, rest = deviation(known) if len({v for v, _ in known}) > 1 else 1.0, known
-    if len(known) >= 20:
-        median = median_low([v for v, _ in known])
-        nearest_first = sorted(known, key=lambda value: abs(value[0] - median))
-        rest = nearest_first[: len(known) - math.ceil(0.005 * len(known))]
+    deviation_of_all, rest = deviation(present) if len({v for v, _ in present}) > 1 else 1.0, present
+    if len(present) >= 20:
+        median = median_low([v for v, _ in present])
+        nearest_first = sorted(present, key=lambda value: abs(value[0] - median))
+        rest = nearest_first[: len(present) - math.ceil(0.005 * len(present))]
         if len({v for v, _ in rest}) > 1:
-            whole = min(whole, 10.0 * deviation(rest))
-    return max(whole, 2e-12 * max(abs(v) for v, _ in rest))
+            deviation_of_all = min(deviation_of_all, 10.0 * deviation(rest))
+    return max(deviation_of_all, 2e-12 * max(abs(v) for v, _ in rest))
 
 
 def deviation_with(column: ArrayLike, weights: ArrayLike, x: float) -> float:
@@ -129,37 +130,37 @@ def deviation_with(column: ArrayLike, weights: ArrayLike, x: float) -> float:
 
     It is infinite if x is the constant, but for rounding.
     """
-    known = [v for v in floats(column) if not math.isnan(v)]
-    if len(set(known)) != 1 or math.isnan(x):
+    present = [v for v in floats(column) if not math.isnan(v)]
+    if len(set(present)) != 1 or math.isnan(x):
         return robust_deviation(column, weights)
-    if abs(x - known[0]) <= (1e-6 * abs(known[0]) or 2e-12):
+    if abs(x - present[0]) <= (1e-6 * abs(present[0]) or 2e-12):
         return math.inf
-    mean = (sum(known) + x) / (len(known) + 1)
-    whole = math.sqrt(sum((v - mean) ** 2 for v in [*known, x]) / (len(known) + 1))
-    return min(robust_deviation(column, weights), whole)
+    mean = (sum(present) + x) / (len(present) + 1)
+    deviation_of_all = math.sqrt(sum((v - mean) ** 2 for v in [*present, x]) / (len(present) + 1))
+    return min(robust_deviation(column, weights), deviation_of_all)
 
 
-def remoteness(
+def outlyingness_in_class(
     X: ArrayLike,
     codes: ArrayLike,
     group_ids: ArrayLike,
     y: int,
     x: ArrayLike,
-    unit: Hashable,
+    group_id: Hashable,
     weights: ArrayLike,
 ) -> float:
-    """Four times the sum of squares of how far values lie beyond three deviations from those of class y.
+    """Four times the sum of squares of how far values lie beyond three deviations from the values of class y.
 
-    A class without values in a column is judged by those of all rows. A row of a unit is compared with rows
-    of other units alone, of which the deviations are as well.
+    A class without values in a column is judged by the values of all rows. A row of a group is compared with
+    rows of other groups alone, and so are the deviations.
     """
     X, group_ids, total = np.asarray(X, dtype=float), np.asarray(group_ids), 0.0
-    others = _TableWithout(X, group_ids, weights, unit)
+    others = _TableWithout(X, group_ids, weights, group_id)
     for j, x_j in enumerate(floats(x)):
         rows = (np.asarray(codes) == y) & ~np.isnan(X[:, j])
         rows = rows if rows.any() else np.ones(len(X), dtype=bool)
         deviation = deviation_with(others.columns[j], others.weights, x_j)
-        apart = nearest_distance(X[rows, j], group_ids[rows], x_j, unit, deviation)
+        apart = nearest_distance(X[rows, j], group_ids[rows], x_j, group_id, deviation)
         total += 4.0 * max(0.0, apart - 3.0) ** 2
     return total
 
@@ -169,14 +170,14 @@ def outlyingness(
     codes: ArrayLike,
     group_ids: ArrayLike,
     x: ArrayLike,
-    unit: Hashable,
+    group_id: Hashable,
     weights: ArrayLike,
     bound: tuple[float, float] | None = None,
 ) -> list[float]:
     """What values far out take from the scores of a row in each class."""
-    extreme = extreme_term(max(extremes(X, group_ids, x, unit, weights, bound)))
+    extreme = extreme_term(max(extremes(X, group_ids, x, group_id, weights, bound)))
     return [
-        extreme + remoteness(X, codes, group_ids, y, x, unit, weights)
+        extreme + outlyingness_in_class(X, codes, group_ids, y, x, group_id, weights)
         for y in range(max(np.asarray(codes)) + 1)
     ]
 
@@ -189,7 +190,7 @@ def told_apart(unscaled_score: ArrayLike, codes: ArrayLike, weights: ArrayLike) 
         [floats(row) for row in np.asarray(unscaled_score)],
     )
     scores_of = typical_scores(unscaled_score, codes, m)
-    n_classes, found = len(unscaled_score[0]), []
+    n_classes, results = len(unscaled_score[0]), []
     scores = [scores_of(row, [0.0] * n_classes) for row in unscaled_score]
     for y in range(n_classes):
         # Nine digits: what differs by rounding is equal.
@@ -200,8 +201,8 @@ def told_apart(unscaled_score: ArrayLike, codes: ArrayLike, weights: ArrayLike) 
             for k, other in enumerate(codes)
             if code == y and other != y
         ]
-        found.append(sum(w * right for w, right in pairs) / sum(w for w, _ in pairs))
-    return sum(found) / n_classes
+        results.append(sum(w * right for w, right in pairs) / sum(w for w, _ in pairs))
+    return sum(results) / n_classes
 
 
 def weighted_median(pairs: list[tuple[float, float]]) -> float:
@@ -217,7 +218,7 @@ def weighted_median(pairs: list[tuple[float, float]]) -> float:
 def typical_scores(
     left_out: ArrayLike, codes: ArrayLike, weights: ArrayLike
 ) -> Callable[[ArrayLike, ArrayLike], list[float]]:
-    """What makes scores of log densities by class, given those of left-out rows and their classes.
+    """What makes scores of log densities by class, given log densities of left-out rows and their classes.
 
     The centre of a class is halfway between the lower weighted median of its rows' own log densities and that
     of all rows, the spread twice the mean deviation below the medians of the classes.
@@ -230,12 +231,12 @@ def typical_scores(
         if w > 0
     ]
 
-    of_all = weighted_median([(value, w) for value, _, w in own])
+    median_of_all = weighted_median([(value, w) for value, _, w in own])
     by_class = [[(value, w) for value, a, w in own if a == y] for y in range(n_classes)]
-    medians = [weighted_median(rows) if rows else of_all for rows in by_class]
+    medians = [weighted_median(rows) if rows else median_of_all for rows in by_class]
     lower = sum(w * max(0.0, medians[y] - value) for value, y, w in own)
     spread = 2.0 * lower / sum(w for _, _, w in own) or 1.0
-    centers = [(m + of_all) / 2.0 for m in medians]
+    centers = [(m + median_of_all) / 2.0 for m in medians]
     return lambda log_density, terms: [
         (log_p - c) / spread - term
         for log_p, c, term in zip(floats(log_density), centers, floats(terms), strict=True)
@@ -272,27 +273,28 @@ def judge(
     log_density: Callable[[list[float], int, Hashable], float],
     n_classes: int,
 ) -> tuple[list[list[float]], list[float]]:
-    """Typicality of samples by class, and their novelty, every training row being left out with its unit.
+    """Typicality of samples by class, and their novelty, every training row being left out with its group.
 
-    ``log_density`` is asked for a row, a class, and the unit to leave out, None for a sample. Weights are 0
-    where a class has no row of another unit.
+    ``log_density`` takes a row, a class, and the group to leave out, None for a sample. Weights are 0
+    where a class has no row of another group.
     """
     X = np.asarray(X, dtype=float)
     m = [
-        w if any(c == y and u != unit for c, u in zip(codes, group_ids, strict=True)) else 0.0
-        for w, y, unit in zip(floats(weights), codes, group_ids, strict=True)
+        w if any(c == y and u != group_id for c, u in zip(codes, group_ids, strict=True)) else 0.0
+        for w, y, group_id in zip(floats(weights), codes, group_ids, strict=True)
     ]
     left_out = [
-        [log_density(floats(x), y, unit) for y in range(n_classes)]
-        for x, unit in zip(X, group_ids, strict=True)
+        [log_density(floats(x), y, group_id) for y in range(n_classes)]
+        for x, group_id in zip(X, group_ids, strict=True)
     ]
     scores_of, bound = typical_scores(left_out, codes, m), outlying_bound(X, group_ids, weights)
 
-    def terms(x: ArrayLike, unit: Hashable) -> list[float]:
-        return outlyingness(X, codes, group_ids, x, unit, weights, bound)
+    def terms(x: ArrayLike, group_id: Hashable) -> list[float]:
+        return outlyingness(X, codes, group_ids, x, group_id, weights, bound)
 
-    of_rows = [
-        scores_of(log_p, terms(x, unit)) for log_p, x, unit in zip(left_out, X, group_ids, strict=True)
+    row_scores = [
+        scores_of(log_p, terms(x, group_id))
+        for log_p, x, group_id in zip(left_out, X, group_ids, strict=True)
     ]
     typicality, novelty = [], []
     for x in np.asarray(samples, dtype=float):
@@ -301,8 +303,8 @@ def judge(
         for y in range(n_classes):
             has_rows = any(w > 0 and c == y for w, c in zip(m, codes, strict=True))
             rows = [i for i, c in enumerate(codes) if c == y or not has_rows]
-            own = [of_rows[i][codes[i]] for i in rows]
+            own = [row_scores[i][codes[i]] for i in rows]
             pvalues.append(conformal_pvalue(own, [m[i] for i in rows], scores[y]))
         typicality.append(pvalues)
-        novelty.append(interpolated_pvalue([max(of_row) for of_row in of_rows], m, max(scores)))
+        novelty.append(interpolated_pvalue([max(row_group) for row_group in row_scores], m, max(scores)))
     return typicality, novelty

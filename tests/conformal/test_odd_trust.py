@@ -14,7 +14,7 @@ KINDS = {
     "class": RodeoClassifier(bandwidth="class"),
     "rank": RodeoClassifier(bandwidth="class", scale="rank"),
 }
-USUAL, FAR = [0.1, 0.2, -0.3], [0.0, 1e6, 0.0]
+TYPICAL, FAR = [0.1, 0.2, -0.3], [0.0, 1e6, 0.0]
 NAN = np.nan
 
 
@@ -26,11 +26,11 @@ def groups_of_rows(n=12):
 
 X, Y = groups_of_rows()
 PAIRS, TWO = np.repeat([0, 1], 10), groups_of_rows(2)
-GAPS = np.where(np.random.default_rng(1).random(X.shape) < 0.2, NAN, X)
+MISSING = np.where(np.random.default_rng(1).random(X.shape) < 0.2, NAN, X)
 
 # By name: rows, labels, samples, and which of these are novel.
 TABLES = {
-    "plain": (X, Y, [USUAL, FAR], [0, 1]),
+    "plain": (X, Y, [TYPICAL, FAR], [0, 1]),
     "all rows equal": (np.ones((20, 3)), PAIRS, [[1.0, 1.0, 1.0], [1.0, 1.0, 2.0]], [0, 1]),
     "rows equal in each class": (
         np.repeat(PAIRS[:, np.newaxis], 3, axis=1),
@@ -38,27 +38,32 @@ TABLES = {
         [[0.0] * 3, [1.0] * 3, [9.0] * 3],
         [0, 0, 1],
     ),
-    "class of two": (X[:26], Y[:26], [USUAL, FAR], [0, 1]),
+    "class of two": (X[:26], Y[:26], [TYPICAL, FAR], [0, 1]),
     "classes of two": (*TWO, [TWO[0][0], FAR], [0, 1]),
     "constant column": (
         np.column_stack([X, np.full(len(X), 7.0)]),
         Y,
-        [[*USUAL, 7.0], [*USUAL, 7.0 + 1e-9], [*USUAL, 8.0], [*USUAL, -1e300]],
+        [[*TYPICAL, 7.0], [*TYPICAL, 7.0 + 1e-9], [*TYPICAL, 8.0], [*TYPICAL, -1e300]],
         [0, 0, 1, 1],
     ),
     "flag never set": (
         np.column_stack([X, np.zeros(len(X))]),
         Y,
-        [[*USUAL, 0.0], [*USUAL, 1.0]],
+        [[*TYPICAL, 0.0], [*TYPICAL, 1.0]],
         [0, 1],
     ),
-    "columns twice": (np.hstack([X, X, X]), Y, [USUAL * 3, FAR * 3], [0, 1]),
-    "gaps": (GAPS, Y, [USUAL, [NAN, NAN, NAN], [NAN, 1e6, NAN], [1e6, NAN, 0.0]], [0, 0, 1, 1]),
-    "column of gaps": (X * [1.0, NAN, 1.0], Y, [USUAL, FAR, [1e6, 0.0, 0.0]], [0, 0, 1]),
-    "largest": (X, Y, [USUAL, [1e300, 0.0, 0.0], [-1.7e308, 1.7e308, 0.0]], [0, 1, 1]),
-    "large numbers": (1e299 * X, Y, [1e299 * np.array(USUAL), [1.7e308] * 3], [0, 1]),
-    "small numbers": (1e-300 * X, Y, [1e-300 * np.array(USUAL), [1.0] * 3, [0.0, 1e300, 0.0]], [0, 1, 1]),
-    "denormals": (1e-318 * X, Y, [1e-318 * np.array(USUAL), [1.0] * 3], [0, 1]),
+    "columns twice": (np.hstack([X, X, X]), Y, [TYPICAL * 3, FAR * 3], [0, 1]),
+    "missing values": (
+        MISSING,
+        Y,
+        [TYPICAL, [NAN, NAN, NAN], [NAN, 1e6, NAN], [1e6, NAN, 0.0]],
+        [0, 0, 1, 1],
+    ),
+    "column without values": (X * [1.0, NAN, 1.0], Y, [TYPICAL, FAR, [1e6, 0.0, 0.0]], [0, 0, 1]),
+    "largest": (X, Y, [TYPICAL, [1e300, 0.0, 0.0], [-1.7e308, 1.7e308, 0.0]], [0, 1, 1]),
+    "large numbers": (1e299 * X, Y, [1e299 * np.array(TYPICAL), [1.7e308] * 3], [0, 1]),
+    "small numbers": (1e-300 * X, Y, [1e-300 * np.array(TYPICAL), [1.0] * 3, [0.0, 1e300, 0.0]], [0, 1, 1]),
+    "denormals": (1e-318 * X, Y, [1e-318 * np.array(TYPICAL), [1.0] * 3], [0, 1]),
     "integers": (
         (10.0 * X).astype(np.int8),
         Y,
@@ -74,7 +79,7 @@ TABLES = {
     "single precision": (  # 0.1 is another number there
         np.column_stack([X, np.full(len(X), 0.1)]),
         Y,
-        np.array([[*USUAL, 0.1], [*FAR, 0.1]], dtype=np.float32),
+        np.array([[*TYPICAL, 0.1], [*FAR, 0.1]], dtype=np.float32),
         [0, 1],
     ),
 }
@@ -82,14 +87,14 @@ TABLES = {
 
 def check_answers(model, samples):
     """What must hold of all answers, whatever the table; returns which samples are novel."""
-    found, labels = model.assess(samples), model.predict(samples)
-    assert_allclose(found.proba.sum(axis=1), 1.0)
-    assert not np.isnan(found.scores).any()
-    for pvalues in (found.typicality, found.novelty):
+    assessment, labels = model.assess(samples), model.predict(samples)
+    assert_allclose(assessment.proba.sum(axis=1), 1.0)
+    assert not np.isnan(assessment.scores).any()
+    for pvalues in (assessment.typicality, assessment.novelty):
         assert ((pvalues > 0.0) & (pvalues <= 1.0)).all()
     assert not model.is_novel(samples, 0.0).any()
     n_rows = model.model_.trust.reference(Computation(1)).best.n
-    strangest, n = found.novelty <= 0.5 / (1.0 + n_rows), model.classes_.size
+    strangest, n = assessment.novelty <= 0.5 / (1.0 + n_rows), model.classes_.size
     smaller = np.zeros((len(samples), n), dtype=bool)
     for coverage in (0.0, 0.5, 0.95, 1.0):
         sets = model.predict_set(samples, coverage)
@@ -100,11 +105,11 @@ def check_answers(model, samples):
     assert_array_equal(model.decide(samples, 1.0 - np.eye(n)), labels)
     assert all(label is None for label in model.decide(samples, 1.0 - np.eye(n), reject_cost=-1.0))
     explained = model.explain(samples)
-    assert_array_equal(explained.novel, found.is_novel)
+    assert_array_equal(explained.novel, assessment.is_novel)
     assert np.isfinite(explained.evidence).all()
     assert not np.isnan(explained.novelty_parts).any()
     assert str(explained)
-    return found.is_novel
+    return assessment.is_novel
 
 
 @pytest.mark.parametrize(
@@ -142,4 +147,4 @@ def test_groups_of_which_each_class_has_two_and_compressed_classes():
         CorralClassifier(random_state=0).fit(X, Y, groups=np.arange(len(X)) // 6),
         CorralClassifier(random_state=0, max_rows=30).fit(*groups_of_rows(60)),
     ):
-        assert_array_equal(check_answers(model, np.array([USUAL, FAR])), [False, True])
+        assert_array_equal(check_answers(model, np.array([TYPICAL, FAR])), [False, True])

@@ -1,4 +1,4 @@
-"""Typicality, novelty, sets of labels and decisions: against plain loops, by levels, and on odd tables."""
+"""Typicality, novelty, sets of labels, decisions: against plain loops, by error rates, on odd tables."""
 
 from unittest import mock
 
@@ -17,7 +17,7 @@ from corral import CorralClassifier, RodeoClassifier
 from corral.conformal.missing_values import draw_removals, expected_changes, learn_changes
 from corral.conformal.outlyingness import Columns, ColumnValues
 from corral.conformal.typicality import (
-    Shares,
+    Distribution,
     excess_pvalue,
     shares_of_members,
     weigh_points,
@@ -78,9 +78,9 @@ def fitted(request, models):
     [
         ("fixed", "plain"),
         ("fixed", "weights"),
-        ("fixed", "copies"),
+        ("fixed", "duplicates"),
         ("fixed", "groups"),
-        ("fixed", "lonely"),
+        ("fixed", "alone"),
         ("local", "plain"),
         ("local", "groups"),
     ],
@@ -90,11 +90,11 @@ def test_typicality_and_novelty_against_loops(case, bandwidth):
     weights = groups = None
     if case == "weights":
         weights = np.random.default_rng(1).choice([0.5, 1.0, 2.0], len(X))
-    if case == "copies":  # also one with another label
+    if case == "duplicates":  # also one with another label
         X, y = np.vstack([X, X[[3, 20]]]), np.append(y, [y[3], 0])
     if case == "groups":
         groups = np.arange(len(X)) // 2
-    if case == "lonely":
+    if case == "alone":
         X, y = np.vstack([X, X[:1] + 0.5]), np.append(y, 3)
     fixed = INITIAL if bandwidth == "fixed" else {"min_bandwidth": 0.3}
     model = RodeoClassifier(scale=None, **fixed)
@@ -102,9 +102,9 @@ def test_typicality_and_novelty_against_loops(case, bandwidth):
     data = model.model_.data
     m = np.ones(len(data.X)) if data.weights is None else data.weights
 
-    def log_density(x, a, unit):
-        of_class = data.codes == a
-        left = of_class & (data.group_ids != unit)
+    def log_density(x, a, group_id):
+        in_class = data.codes == a
+        left = in_class & (data.group_ids != group_id)
         if not left.any():
             return -np.inf
         h0 = float(model.initial_bandwidth_[a])
@@ -118,12 +118,12 @@ def test_typicality_and_novelty_against_loops(case, bandwidth):
     expected = conformal_oracle.judge(
         data.X, data.codes, data.group_ids, m, samples, log_density, data.labels.size
     )
-    found = model.assess(samples)
-    assert_allclose(found.typicality, expected[0], rtol=1e-12)
-    assert_allclose(found.novelty, expected[1], rtol=1e-6)
-    assert_array_equal(model.typicality(samples), found.typicality)
-    assert_array_equal(model.is_novel(samples), found.is_novel)
-    assert_allclose(found.proba, model.predict_proba(samples), rtol=1e-12)
+    results = model.assess(samples)
+    assert_allclose(results.typicality, expected[0], rtol=1e-12)
+    assert_allclose(results.novelty, expected[1], rtol=1e-6)
+    assert_array_equal(model.typicality(samples), results.typicality)
+    assert_array_equal(model.is_novel(samples), results.is_novel)
+    assert_allclose(results.proba, model.predict_proba(samples), rtol=1e-12)
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -133,13 +133,13 @@ def test_members_leave_rows_out_as_loops_do(grouped):
     model = CorralClassifier(random_state=0).fit(X, y, groups=groups).model_
     data, points = model.data, np.array([0, 7, 20, 29])
     for member in model.pool.members:
-        found = member.log_densities_without(data, data.X[points], data.group_ids[points])
+        results = member.log_densities_without(data, data.X[points], data.group_ids[points])
         scaled = member.scale.transform(data.X)
         for a, mixture in enumerate(member.classes):
             for k, i in enumerate(points):
                 left = data.group_ids[data.codes == a] != data.group_ids[i]
                 expected = pool_oracle.mixture_log_density(mixture, scaled[i], left)
-                assert_allclose(found[k, a], expected, rtol=1e-9)
+                assert_allclose(results[k, a], expected, rtol=1e-9)
 
 
 def test_pool_compares_with_rows_left_out_of_their_folds():
@@ -155,19 +155,21 @@ def test_pool_compares_with_rows_left_out_of_their_folds():
         member for member, refined in zip(model.pool.members, model.pool.refined, strict=True) if not refined
     ]
     spreads, shares = [], []
-    for of_member in kept.log_density[~model.pool.refined]:
-        own = [[of_member[i, a] for i in np.flatnonzero(codes == a)] for a in range(5)]
+    for member_log_density in kept.log_density[~model.pool.refined]:
+        own = [[member_log_density[i, a] for i in np.flatnonzero(codes == a)] for a in range(5)]
         below = [max(0.0, sorted(values)[(len(values) - 1) // 2] - x) for values in own for x in values]
         spreads.append(2.0 * np.mean(below))
-        shares.append(np.exp(conformal_oracle.told_apart(of_member, codes, np.ones(codes.size)) / 0.05))
+        shares.append(
+            np.exp(conformal_oracle.told_apart(member_log_density, codes, np.ones(codes.size)) / 0.05)
+        )
     correlated = np.array([member.sees_correlations for member in members])
     shares = with_least_share(np.array(shares) / np.sum(shares), correlated, 0.3)
     unscaled_score = np.tensordot(shares / spreads, kept.log_density[~model.pool.refined], 1)
     assert_allclose(left_out.unscaled_score, unscaled_score, rtol=1e-9)
-    found = model.estimates(data.X[:7], Computation())
-    assert_array_equal(found.log_density, model.log_densities(data.X[:7], Computation()))
+    results = model.estimates(data.X[:7], Computation())
+    assert_array_equal(results.log_density, model.log_densities(data.X[:7], Computation()))
     members = [member.log_densities(data.X[:7], Computation()) for member in model.pool.members]
-    assert_allclose(found.unscaled_score, np.tensordot(model.score_weights, members, 1), rtol=1e-12)
+    assert_allclose(results.unscaled_score, np.tensordot(model.score_weights, members, 1), rtol=1e-12)
 
 
 def test_shares_of_members_against_loops():
@@ -180,7 +182,7 @@ def test_shares_of_members_against_loops():
     expected = np.exp(np.array(own) / 0.05)
     assert_allclose(shares_of_members(left_out, codes, weights), expected / expected.sum(), rtol=1e-9)
     alike = shares_of_members(left_out[:, :, :1], np.zeros(60, dtype=np.int64), weights)
-    assert_array_equal(alike, 0.5)  # one class tells nothing of others
+    assert_array_equal(alike, 0.5)  # one class leaves nothing to distinguish
 
 
 def test_rounding_errors_change_no_share_and_no_pvalue():
@@ -194,10 +196,10 @@ def test_rounding_errors_change_no_share_and_no_pvalue():
     )
     values = np.repeat([-3.7, -1.1, 0.4], 20)
     noisy = values * (1.0 + 1e-14 * rng.normal(size=60))
-    expected, found = Shares.of(values, weights), Shares.of(noisy, weights)
-    assert_array_equal(found.values, expected.values)
+    expected, results = Distribution.from_values(values, weights), Distribution.from_values(noisy, weights)
+    assert_array_equal(results.values, expected.values)
     x = np.append(np.linspace(-9.0, 1.0, 50), noisy)
-    assert_allclose(found.interpolated_pvalues(x), expected.interpolated_pvalues(x), rtol=1e-7)
+    assert_allclose(results.interpolated_pvalues(x), expected.interpolated_pvalues(x), rtol=1e-7)
 
 
 def test_the_number_of_novel_rows_has_the_probability_that_it_says():
@@ -207,11 +209,15 @@ def test_the_number_of_novel_rows_has_the_probability_that_it_says():
     pvalues = []
     for _ in range(2000):
         training, new = rng.normal(size=199), rng.normal(size=300)
-        n_novel = int((Shares.of(training, np.ones(199)).interpolated_pvalues(new) <= 0.01).sum())
+        n_novel = int(
+            (Distribution.from_values(training, np.ones(199)).interpolated_pvalues(new) <= 0.01).sum()
+        )
         pvalues.append(excess_pvalue(n_novel, 300, 0.01, 199))
-    for level in (0.01, 0.05, 0.2):  # in counts, p-values are coarse
-        share = np.mean(np.array(pvalues) <= level)
-        assert 0.4 * level < share < level + 3.0 * np.sqrt(level / 2000)
+    for significance_level in (0.01, 0.05, 0.2):  # in counts, p-values are coarse
+        share = np.mean(np.array(pvalues) <= significance_level)
+        assert (
+            0.4 * significance_level < share < significance_level + 3.0 * np.sqrt(significance_level / 2000)
+        )
 
 
 def test_sets_against_loops(iris):
@@ -219,8 +225,8 @@ def test_sets_against_loops(iris):
     model = RodeoClassifier(**INITIAL, scale=None, c0=0.3, priors=[0.5, 0.3, 0.2]).fit(X, y)
     data = model.model_.data
 
-    def log_posterior(x, unit):
-        left = data.group_ids != unit
+    def log_posterior(x, group_id):
+        left = data.group_ids != group_id
         log_p = [
             paper_oracle.kernel_log_density(
                 data.X[left & (data.codes == a)], x, [model.initial_bandwidth_[a]] * 4
@@ -230,10 +236,10 @@ def test_sets_against_loops(iris):
         return np.log(paper_oracle.posterior(log_p, model.class_prior_))
 
     rows = zip(data.X, data.group_ids, data.codes, strict=True)
-    own = np.array([log_posterior(x, unit)[a] for x, unit, a in rows])
+    own = np.array([log_posterior(x, group_id)[a] for x, group_id, a in rows])
     for coverage in (0.8, 0.95):
         sets = model.predict_set(X_new[30:50], coverage)
-        for x, found in zip(X_new[30:50], sets, strict=True):
+        for x, results in zip(X_new[30:50], sets, strict=True):
             log_p = log_posterior(x, None)
             expected = [
                 conformal_oracle.conformal_pvalue(own[data.codes == a], np.ones(25), log_p[a])
@@ -242,29 +248,33 @@ def test_sets_against_loops(iris):
             ]
             if not any(expected):
                 expected[int(np.argmax(log_p))] = True
-            assert not found.any() or found.tolist() == expected
+            assert not results.any() or results.tolist() == expected
 
 
 def test_shares_are_exact_and_count_ties():
-    shares = Shares.of(np.array([3.0, 1.0, 1.0, 2.0]), np.ones(4))
+    shares = Distribution.from_values(np.array([3.0, 1.0, 1.0, 2.0]), np.ones(4))
     assert_array_equal(shares.pvalues(np.array([0.0, 1.0, 2.5, 3.0])), [0.2, 0.6, 0.8, 1.0])
-    weighted = Shares.of(np.array([1.0, 2.0, 9.0]), np.array([1.0, 3.0, 0.0]))
+    weighted = Distribution.from_values(np.array([1.0, 2.0, 9.0]), np.array([1.0, 3.0, 0.0]))
     assert_allclose(weighted.pvalues(np.array([1.5])), (1.0 + 1.6 * 0.25) / 2.6)
-    assert Shares.of(np.empty(0), np.empty(0)).pvalues(np.array([1.0])) == 1.0
+    assert Distribution.from_values(np.empty(0), np.empty(0)).pvalues(np.array([1.0])) == 1.0
 
 
 def test_interpolated_pvalues_of_few_numbers():
-    four = Shares.of(np.array([3.0, 1.0, 1.7, 1.5]), np.ones(4))
+    four = Distribution.from_values(np.array([3.0, 1.0, 1.7, 1.5]), np.ones(4))
     # Ranks 1, 2 and 2.5 of five numbers, and above all; half and two thirds of the probability of the lowest.
     # Then the distance to the highest number, and three times as much.
     x = np.array([1.0, 1.5, 1.6, 3.1, 0.3, 0.5, -1.0, -5.0, -np.inf])
     expected = [0.2, 0.4, 0.5, 1.0, 0.1, 2 / 15, 2 / 25, 2 / 65, 4e-10]
     assert_allclose(four.interpolated_pvalues(x), expected, rtol=1e-7)
     assert_allclose(
-        Shares.of(np.ones(1), np.ones(1)).interpolated_pvalues(np.array([1.0, 0.9])), [1.0, 0.0], atol=1e-8
+        Distribution.from_values(np.ones(1), np.ones(1)).interpolated_pvalues(np.array([1.0, 0.9])),
+        [1.0, 0.0],
+        atol=1e-8,
     )
-    assert Shares.of(np.empty(0), np.empty(0)).interpolated_pvalues(np.array([0.5])) == 1.0
-    weighted = Shares.of(np.array([1.0, 2.0, 4.0]), np.array([1.0, 1.0, 2.0]))  # worth 8/3 rows
+    assert Distribution.from_values(np.empty(0), np.empty(0)).interpolated_pvalues(np.array([0.5])) == 1.0
+    weighted = Distribution.from_values(
+        np.array([1.0, 2.0, 4.0]), np.array([1.0, 1.0, 2.0])
+    )  # worth 8/3 rows
     assert_allclose(
         weighted.interpolated_pvalues(np.array([2.0])), (1.0 + 2.0 / 3.0) / (1.0 + 8.0 / 3.0), rtol=1e-7
     )
@@ -273,19 +283,24 @@ def test_interpolated_pvalues_of_few_numbers():
 def test_interpolated_pvalues_are_never_far_from_ranks():
     rng = np.random.default_rng(0)
     for _ in range(50):
-        shares = Shares.of(rng.normal(size=30).round(1), rng.uniform(0.5, 2.0, 30))
+        shares = Distribution.from_values(rng.normal(size=30).round(1), rng.uniform(0.5, 2.0, 30))
         x = np.sort(rng.normal(size=200))
-        found, ranks = shares.interpolated_pvalues(x), shares.pvalues(x)
-        assert (np.diff(found) >= 0.0).all()
-        assert (found <= ranks + 1e-9).all()
+        results, ranks = shares.interpolated_pvalues(x), shares.pvalues(x)
+        assert (np.diff(results) >= 0.0).all()
+        assert (results <= ranks + 1e-9).all()
 
 
 def test_levels_hold_whatever_ranks_a_small_table_can_reach():
     # Ranks of 40 rows reach multiples of 1/41 only.
-    scores, levels = -np.random.default_rng(0).exponential(size=(8000, 41)), np.array([0.1, 0.05, 0.02, 0.01])
-    pvalues = [Shares.of(row[1:], np.ones(40)).interpolated_pvalues(row[:1])[0] for row in scores]
-    novel = np.mean(np.array(pvalues)[:, np.newaxis] <= levels, axis=0)
-    assert (np.abs(novel - levels) < 0.15 * levels + 0.002).all()
+    scores, significance_levels = (
+        -np.random.default_rng(0).exponential(size=(8000, 41)),
+        np.array([0.1, 0.05, 0.02, 0.01]),
+    )
+    pvalues = [
+        Distribution.from_values(row[1:], np.ones(40)).interpolated_pvalues(row[:1])[0] for row in scores
+    ]
+    novel = np.mean(np.array(pvalues)[:, np.newaxis] <= significance_levels, axis=0)
+    assert (np.abs(novel - significance_levels) < 0.15 * significance_levels + 0.002).all()
 
 
 @pytest.mark.parametrize("n_rows", [75, 229])
@@ -294,18 +309,18 @@ def test_rows_of_equal_novelty_are_novel_together(n_rows):
     rng = np.random.default_rng(0)
     X, X_new = rng.normal(size=(n_rows, 2)), 1.3 * rng.normal(size=(2000, 2))
     model = RodeoClassifier(bandwidth="class").fit(X, np.arange(n_rows) % 2)
-    found = model.assess(X_new)
-    for level in (0.005, 0.01, 0.05, 3 / 230):
-        assert_array_equal(model.is_novel(X_new, level), found.novelty <= level)
-    assert_array_equal(found.is_novel, found.novelty <= 0.01)
-    assert found.novelty[found.is_novel].max() < found.novelty[~found.is_novel].min()
-    assert found.is_novel.any()
+    results = model.assess(X_new)
+    for significance_level in (0.005, 0.01, 0.05, 3 / 230):
+        assert_array_equal(model.is_novel(X_new, significance_level), results.novelty <= significance_level)
+    assert_array_equal(results.is_novel, results.novelty <= 0.01)
+    assert results.novelty[results.is_novel].max() < results.novelty[~results.is_novel].min()
+    assert results.is_novel.any()
 
 
 # --------------------------------------------------------------------------------------- what must hold
 
 
-def test_rows_moved_in_any_column_are_novel_in_all_units(fitted, iris):
+def test_rows_moved_in_any_column_are_novel_on_all_scales(fitted, iris):
     X, _, X_new, _ = iris
     deviation = X.std(axis=0)
     for j in range(4):
@@ -319,7 +334,9 @@ def test_rows_moved_in_any_column_are_novel_in_all_units(fitted, iris):
 
 def test_levels_of_known_rows(fitted, iris):
     X_new = iris[2]
-    novel = [fitted.is_novel(X_new, level).mean() for level in (0.01, 0.05, 0.2, 1.0)]
+    novel = [
+        fitted.is_novel(X_new, significance_level).mean() for significance_level in (0.01, 0.05, 0.2, 1.0)
+    ]
     assert novel[0] <= 0.08
     assert novel[1] <= 0.14
     assert 0.05 <= novel[2] <= 0.4
@@ -350,8 +367,8 @@ def test_values_other_than_a_constant_are_far_as_loops_have_it(constant):
     data = LabelledRows.sort(TrainingRows(X, np.repeat([0, 1], 45), None))
     columns = Columns.learn(data)
     assert_array_equal(columns.deviations.n_equal, [0, 85])
-    unit = abs(constant) or 1.0
-    other = constant + unit * np.array([0.0, 1e-13, 1e-7, 1e-5, -0.1, 1.0, 1e3, np.nan])
+    group_id = abs(constant) or 1.0
+    other = constant + group_id * np.array([0.0, 1e-13, 1e-7, 1e-5, -0.1, 1.0, 1e3, np.nan])
     samples = np.column_stack([np.zeros(8), other])
     rows = data.X, data.codes, data.group_ids
     expected = [conformal_oracle.outlyingness(*rows, x, None, np.ones(90)) for x in samples]
@@ -366,8 +383,8 @@ def test_the_first_to_differ_in_a_column_is_as_far_out_as_the_only_row_that_does
     data = LabelledRows.sort(TrainingRows(X[1:], np.repeat([0, 1], 150), None))
     new = Columns.learn(data).outlyingness(X[:1])
     data = LabelledRows.sort(TrainingRows(X, np.append(0, np.repeat([0, 1], 150)), None))
-    at = np.flatnonzero(data.X[:, 1])
-    own = Columns.learn(data).outlyingness(data.X[at], at)
+    positions = np.flatnonzero(data.X[:, 1])
+    own = Columns.learn(data).outlyingness(data.X[positions], positions)
     assert_allclose(own, new, rtol=1e-9)
     assert new.min() > 100.0
 
@@ -403,21 +420,19 @@ def test_the_strangest_values_against_loops(n, grouped):
     samples = np.vstack([8.0 * data.X[12:20], np.nan_to_num(data.X[:8]) + 50.0 * np.eye(8, 5)])
     samples[:, 4] = np.nan
 
-    for found, of_units in (
+    for results, ids in (
         (columns.outlyingness(data.X[far], far), [(data.X[i], data.group_ids[i]) for i in far]),
         (columns.outlyingness(samples), [(x, None) for x in samples]),
     ):
-        extremes = [
-            conformal_oracle.extremes(data.X, data.group_ids, *each, ones, bound) for each in of_units
-        ]
+        extremes = [conformal_oracle.extremes(data.X, data.group_ids, *each, ones, bound) for each in ids]
         assert 0.0 < np.mean([conformal_oracle.extreme_term(max(apart)) for apart in extremes]) < 64.0
         rows = data.X, data.codes, data.group_ids
-        expected = [conformal_oracle.outlyingness(*rows, *each, ones, bound) for each in of_units]
-        assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+        expected = [conformal_oracle.outlyingness(*rows, *each, ones, bound) for each in ids]
+        assert_allclose(results, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("n", [19, 60])
-def test_units_of_columns_against_loops(n):
+def test_deviations_of_columns_against_loops(n):
     rng = np.random.default_rng(n)
     X = rng.normal(size=(n, 4)) * [1.0, 1e3, 1e-3, 0.0] + [0.0, 1e3, 0.0, 7.0]
     X[0] = [1e5, 5e3, np.nan, 7.0]
@@ -428,7 +443,7 @@ def test_units_of_columns_against_loops(n):
     assert_allclose(2.0 * Columns.learn(data).deviations.half_width, expected, rtol=1e-9)
 
 
-# -------------------------------------------------------------------------------------- gaps and levels
+# --------------------------------------------------------------------- missing values and categories
 
 
 def wide_table(rng, n, centers):
@@ -437,7 +452,7 @@ def wide_table(rng, n, centers):
     return centers[y] + rng.normal(size=(y.size, centers.shape[1])), y
 
 
-def test_pvalues_of_rows_with_gaps_keep_their_level_in_wide_tables():
+def test_pvalues_of_rows_with_missing_values_keep_their_level_in_wide_tables():
     """Training rows are compared without what members learnt from their fold, in other variables, too."""
     typicality, covered = [], []
     for seed in range(2):
@@ -481,7 +496,7 @@ def mixed_table(n=60, seed=0):
 
 
 @pytest.mark.parametrize("name", ["local", "class", "rank", "pool"])
-def test_tables_with_gaps_and_levels(name):
+def test_tables_with_missing_values_and_categories(name):
     frame, y = mixed_table()
     model = KINDS[name].fit(frame, y)
     new, y_new = mixed_table(seed=1)
@@ -525,10 +540,10 @@ def test_classes_of_one_row_and_of_none():
     X, y = table()
     model = RodeoClassifier().fit(np.vstack([X, [[50.0, 0.0, 0.0]]]), np.append(y, 3))
     model.partial_fit(X[:1] + 0.1, [0], classes=[0, 1, 2, 3, 4])
-    found = model.assess(np.vstack([X[:3] + 0.01, [[50.0, 0.0, 0.1]], [[1e5, 0.0, 0.0]]]))
-    assert np.isfinite(found.typicality).all()
-    assert (found.typicality[:, 4] == found.typicality[:, 4].min()).all()
-    assert found.is_novel[-1]
+    results = model.assess(np.vstack([X[:3] + 0.01, [[50.0, 0.0, 0.1]], [[1e5, 0.0, 0.0]]]))
+    assert np.isfinite(results.typicality).all()
+    assert (results.typicality[:, 4] == results.typicality[:, 4].min()).all()
+    assert results.is_novel[-1]
     pairs = RodeoClassifier().fit([[0.0], [1.0]], [0, 1])  # nothing can be left out
     assert not pairs.is_novel([[1e9]])[0]
     assert_array_equal(pairs.typicality([[1e9]]), [[1.0, 1.0]])
@@ -542,31 +557,30 @@ def test_levels_and_coverages_are_checked(iris, models):
         model.predict_set(iris[2], "much")
 
 
-def test_distances_from_values_of_other_units_against_loops():
+def test_distances_from_values_of_other_groups_against_loops():
     rng = np.random.default_rng(0)
     values, group_ids = np.round(30.0 * rng.normal(size=25)), rng.integers(0, 8, 25)
     values[rng.random(25) < 0.2] = np.nan
-    x, of_units = np.round(40.0 * rng.normal(size=60)), rng.integers(0, 9, 60)
+    x, ids = np.round(40.0 * rng.normal(size=60)), rng.integers(0, 9, 60)
     column = ColumnValues.sort(values, group_ids)
     expected = [
-        conformal_oracle.nearest_distance(values, group_ids, *pair, 1.0)
-        for pair in zip(x, of_units, strict=True)
+        conformal_oracle.nearest_distance(values, group_ids, *pair, 1.0) for pair in zip(x, ids, strict=True)
     ]
-    assert_array_equal(column.distances(x, of_units), expected)
+    assert_array_equal(column.distances(x, ids), expected)
     expected = [conformal_oracle.nearest_distance(values, group_ids, number, None, 1.0) for number in x]
     assert_array_equal(column.distances(x), expected)
     alone = ColumnValues.sort(values[:1] * 0.0, group_ids[:1])
     assert_array_equal(alone.distances(x, np.full(60, group_ids[0])), 0.0)
 
 
-def test_remoteness_begins_at_three_deviations_from_the_class():
+def test_outlyingness_begins_at_three_deviations_from_the_class():
     X = np.array([[-1.0, 5.0], [1.0, 5.0], [-1.0, 5.0], [1.0, np.nan]])
     data = LabelledRows.sort(TrainingRows(X, np.array([0, 0, 1, 2]), None))
     columns, nan = Columns.learn(data), np.nan
     samples = np.array([[4.0, nan], [5.0, nan], [nan, 8.0], [nan, 10.0], [-6.0, 1.0], [nan, 13.0]])
-    found = columns.outlyingness(samples)
+    results = columns.outlyingness(samples)
     expected = [[0.0, 16.0, 0.0], [4.0, 36.0, 4.0], [0.0] * 3, [16.0] * 3, [20.0, 20.0, 68.0], [132.0] * 3]
-    assert_array_equal(found, expected)
+    assert_array_equal(results, expected)
     own = columns.terms(samples[-2:], np.array([2, 0]))
     assert_array_equal(own, [[64.0, 4.0], [0.0, 132.0]])
 
@@ -601,7 +615,7 @@ def test_no_decision_where_it_costs_less(iris, models):
 
 
 @pytest.mark.parametrize(
-    ("costs", "said"),
+    ("costs", "sentence"),
     [
         (np.zeros((2, 2)), r"costs must have the shape \(3, 3\), one for each class, got \(2, 2\)"),
         ([[0, 1, np.nan], [1, 0, 1], [1, 1, 0]], "costs must be finite, but to decide for 2 where 0 is true"),
@@ -622,8 +636,8 @@ def test_no_decision_where_it_costs_less(iris, models):
         (pd.DataFrame(np.zeros((3, 3)), [0, 1, 2], [0, 1, 1]), "columns of costs must name each class once"),
     ],
 )
-def test_bad_costs_get_one_sentence(costs, said, iris, models):
-    with pytest.raises(ValueError, match=said):
+def test_bad_costs_get_one_sentence(costs, sentence, iris, models):
+    with pytest.raises(ValueError, match=sentence):
         models["class"].decide(iris[2], costs)
 
 
@@ -670,7 +684,7 @@ TAILS = {
 
 @pytest.mark.parametrize("name", TAILS)
 def test_few_rows_of_wide_tables_keep_the_level_of_novelty_and_sets(name):
-    # Rows are left out of deviations of columns and of units; members have as many variables without them.
+    # Rows are left out of deviations of columns and of scales; members have as many variables without them.
     novel, covered, untypical, sizes = [], [], [], []
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -727,8 +741,8 @@ def test_shares_are_raised_to_the_least_one():
 
 def test_log_odds_of_classes_against_loops():
     joint = np.array([[0.0, -1.0, -2.5], [-800.0, 3.0, -900.0], [1.0, -np.inf, -np.inf], [2.0, 2.0, -np.inf]])
-    found = odds_of_classes(joint)
-    for row, odds in zip(joint, found, strict=True):
+    results = odds_of_classes(joint)
+    for row, odds in zip(joint, results, strict=True):
         for a, log_odds in enumerate(odds):
             rest = np.logaddexp.reduce(np.delete(row, a))
             assert_allclose(log_odds, np.clip(row[a] - rest, -1e100, 1e100), rtol=1e-12)
@@ -744,10 +758,10 @@ def test_changes_by_missing_values_are_found_again():
     changes = np.array([[1.0, 2.0, 0.5, 1.0, 1.5, 0.0], [1.0, 0.0, 0.5, 1.0, 1.5, 0.0]])
     codes = rows % 2
     difference = (removed * changes[codes]).sum(axis=1)
-    found = learn_changes(difference, removed, codes, np.ones(rows.size), 2, used)
-    assert_allclose(found, changes, atol=0.05)
+    results = learn_changes(difference, removed, codes, np.ones(rows.size), 2, used)
+    assert_allclose(results, changes, atol=0.05)
     missing = np.array([[True, True, False, False, False, True], [True] * 6])
-    expected = expected_changes(missing, used, np.array([found, 2.0 * found]))
+    expected = expected_changes(missing, used, np.array([results, 2.0 * results]))
     assert_allclose(expected.unscaled_score, [[3.0, 1.0], [6.0, 4.0]], atol=0.1)
     assert_array_equal(expected.odds, 2.0 * expected.unscaled_score)
     assert_allclose(expected.present, [0.6, 0.2])

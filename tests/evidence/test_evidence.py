@@ -43,14 +43,14 @@ def three_classes(seed=0, d=4, n=14):
 
 def codes_of(model, explanation):
     """Numbers of the labels and of their rivals."""
-    return (np.searchsorted(model.classes_, of) for of in (explanation.label, explanation.rival))
+    return (np.searchsorted(model.classes_, labels) for labels in (explanation.label, explanation.rival))
 
 
 def adds_up(model, X, explanation):
     """Compare the sum with the predicted log odds."""
     log_proba = model.predict_log_proba(X)
-    at, (label, rival) = np.arange(len(X)), codes_of(model, explanation)
-    log_odds = log_proba[at, label] - log_proba[at, rival]
+    rows, (label, rival) = np.arange(len(X)), codes_of(model, explanation)
+    log_odds = log_proba[rows, label] - log_proba[rows, rival]
     assert_allclose(explanation.base + explanation.evidence.sum(axis=1), log_odds, rtol=1e-9, atol=1e-9)
     assert_array_equal(explanation.log_odds, explanation.base + explanation.evidence.sum(axis=1))
     assert np.isfinite(explanation.evidence).all()
@@ -90,25 +90,25 @@ def by_predictions(model, samples, explanation, i):
 def test_exact_evidence_with_the_bandwidths_of_the_sample(scale, features, more):
     X, y = three_classes()
     model = RodeoClassifier(scale=scale, features=features, cutpoint=-0.5, **more).fit(X, y)
-    queries = X[::11] - 0.1
-    queries[1, 2] = np.nan
-    explanation, h = model.explain(queries), model.local_bandwidths(queries)
+    samples = X[::11] - 0.1
+    samples[1, 2] = np.nan
+    explanation, h = model.explain(samples), model.local_bandwidths(samples)
     label, rival = codes_of(model, explanation)
-    scaled, x = (model.model_.scale.transform(of) for of in (X, queries))
+    scaled, x = (model.model_.scale.transform(rows) for rows in (X, samples))
     ranges = np.ptp(scaled, axis=0)
-    for i in range(len(queries)):
+    for i in range(len(samples)):
 
-        def log_density(a, known, i=i):
+        def log_density(a, coalition, i=i):
             used = model.relevant_[a] if features == "selected" else np.ones(4, dtype=bool)
-            h_known = [h[i, a, j] if used[j] and j in known else np.inf for j in range(4)]
-            uniform = sum(np.log(ranges[j]) for j in known if not used[j])
+            h_known = [h[i, a, j] if used[j] and j in coalition else np.inf for j in range(4)]
+            uniform = sum(np.log(ranges[j]) for j in coalition if not used[j])
             return paper_oracle.kernel_log_density(scaled[y == a], x[i], h_known) - uniform
 
-        def log_odds(known, i=i, log_density=log_density):
-            P = paper_oracle.posterior([log_density(a, known) for a in range(3)], model.class_prior_)
+        def log_odds(coalition, i=i, log_density=log_density):
+            P = paper_oracle.posterior([log_density(a, coalition) for a in range(3)], model.class_prior_)
             return np.log(P[label[i]]) - np.log(P[rival[i]])
 
-        given = ~np.isnan(queries[i])
+        given = ~np.isnan(samples[i])
         expected = evidence_oracle.shapley(log_odds, np.flatnonzero(given).tolist())
         assert_allclose(explanation.evidence[i, given], expected, rtol=1e-8, atol=1e-9)
         assert_array_equal(explanation.evidence[i, ~given], 0.0)
@@ -124,19 +124,19 @@ def test_exact_evidence_of_a_pool(pool):
     model, X = pool
     kinds = {m.has_covariances for member in model.model_.pool.members for m in member.classes}
     assert kinds == {True, False}  # along variances and along covariances
-    queries = np.vstack([X[::30] + 0.1, [[9.0, -7.0, 0.0, 30.0, 0.0]]])
-    queries[1, 3] = np.nan
-    explanation = model.explain(queries)
-    for i in range(len(queries)):
-        expected = by_predictions(model, queries, explanation, i)
+    samples = np.vstack([X[::30] + 0.1, [[9.0, -7.0, 0.0, 30.0, 0.0]]])
+    samples[1, 3] = np.nan
+    explanation = model.explain(samples)
+    for i in range(len(samples)):
+        expected = by_predictions(model, samples, explanation, i)
         assert_allclose(explanation.evidence[i], expected, rtol=1e-7, atol=1e-8)
     assert explanation.evidence[1, 3] == 0.0
-    adds_up(model, queries, explanation)
+    adds_up(model, samples, explanation)
 
 
 @pytest.fixture(scope="module")
 def table():
-    """Measurements and levels with gaps, and labels that depend on them."""
+    """Measurements and categories with missing values, and labels that depend on them."""
     random = np.random.RandomState(0)
     y = np.repeat(["a", "b", "c"], 40)
     X = random.normal(size=(120, 3))
@@ -159,22 +159,22 @@ def table():
     ],
     ids=["class", "selected", "unequal", "pool"],
 )
-def test_exact_evidence_of_gaps_and_levels(table, model):
+def test_exact_evidence_of_missing_values_and_categories(table, model):
     frame, y = table
     model.fit(frame, y, np.linspace(0.5, 2.0, len(y)))
-    queries = frame.iloc[[0, 50, 100]].copy()
-    queries.iloc[0, 1] = np.nan
-    explanation = model.explain(queries)
-    adds_up(model, queries, explanation)
+    samples = frame.iloc[[0, 50, 100]].copy()
+    samples.iloc[0, 1] = np.nan
+    explanation = model.explain(samples)
+    adds_up(model, samples, explanation)
     assert_array_equal(explanation.evidence_error, 0.0)
     label, rival = codes_of(model, explanation)
     assert_allclose(
         explanation.base, np.log(model.class_prior_[label] / model.class_prior_[rival]), atol=1e-12
     )
-    for i in range(len(queries)):
-        expected = by_predictions(model, queries, explanation, i)
+    for i in range(len(samples)):
+        expected = by_predictions(model, samples, explanation, i)
         assert_allclose(explanation.evidence[i], expected, rtol=1e-7, atol=1e-8)
-        assert_array_equal(explanation.evidence[i][queries.iloc[i].isna()], 0.0)
+        assert_array_equal(explanation.evidence[i][samples.iloc[i].isna()], 0.0)
 
 
 def test_evidence_where_products_of_factors_underflow():
@@ -182,10 +182,10 @@ def test_evidence_where_products_of_factors_underflow():
     X = random.normal(size=(20, 5))
     y = np.repeat([0, 1], 10)
     model = RodeoClassifier(**INITIAL, c0=0.05).fit(X, y)
-    queries = np.array([[8.0, -9.0, 7.0, 8.0, -6.0], [0.1, 0.2, 9.0, 0.0, 0.1]])
-    explanation = model.explain(queries)
-    for i in range(len(queries)):
-        expected = by_predictions(model, queries, explanation, i)
+    samples = np.array([[8.0, -9.0, 7.0, 8.0, -6.0], [0.1, 0.2, 9.0, 0.0, 0.1]])
+    explanation = model.explain(samples)
+    for i in range(len(samples)):
+        expected = by_predictions(model, samples, explanation, i)
         assert np.abs(expected).max() > 100.0
         assert_allclose(explanation.evidence[i], expected, rtol=1e-9, atol=1e-7)
 
@@ -210,14 +210,14 @@ def test_evidence_adds_up_to_the_log_odds(bandwidth, features, scale, more):
     X, y = three_classes(d=12)
     model = RodeoClassifier(bandwidth=bandwidth, features=features, scale=scale, cutpoint=-0.5, **more)
     model.fit(X, y)
-    queries = np.vstack([X[::5], X[:2] + 100.0, X[2:3] * 1e6])
-    queries[1, [0, 5]] = np.nan
-    queries[2] = np.nan
-    explanation = model.explain(queries)
-    adds_up(model, queries, explanation)
-    assert_array_equal(explanation.evidence[np.isnan(queries)], 0.0)
-    assert_array_equal(explanation.evidence_error[np.isnan(queries)], 0.0)
-    adds_up(model, queries, model.explain(queries, against=1))
+    samples = np.vstack([X[::5], X[:2] + 100.0, X[2:3] * 1e6])
+    samples[1, [0, 5]] = np.nan
+    samples[2] = np.nan
+    explanation = model.explain(samples)
+    adds_up(model, samples, explanation)
+    assert_array_equal(explanation.evidence[np.isnan(samples)], 0.0)
+    assert_array_equal(explanation.evidence_error[np.isnan(samples)], 0.0)
+    adds_up(model, samples, model.explain(samples, against=1))
 
 
 def test_evidence_of_a_pool_adds_up_with_many_variables(table):
@@ -267,15 +267,15 @@ def test_labels_by_priors_alone_have_the_odds_of_the_priors(model):
 def test_contributions_are_means_over_all_orders(d):
     coalitions = Coalitions.all(np.arange(d), d)
     v = np.random.RandomState(0).normal(size=(3, len(coalitions.members)))
-    found, error = coalitions.contributions(v)
-    for of_sample, values in zip(found, v, strict=True):
+    contributions, error = coalitions.contributions(v)
+    for sample_contributions, values in zip(contributions, v, strict=True):
         numbers = {frozenset(np.flatnonzero(s)): i for i, s in enumerate(coalitions.members)}
         expected = evidence_oracle.shapley(
             lambda s, numbers=numbers, values=values: values[numbers[s]], list(range(d))
         )
-        assert_allclose(of_sample, expected, rtol=1e-12, atol=1e-13)
+        assert_allclose(sample_contributions, expected, rtol=1e-12, atol=1e-13)
     assert_array_equal(error, 0.0)
-    assert_allclose(found.sum(axis=1), v[:, -1] - v[:, 0], atol=1e-12)
+    assert_allclose(contributions.sum(axis=1), v[:, -1] - v[:, 0], atol=1e-12)
 
 
 def test_pairs_of_orders_are_exact_where_two_variables_interact():
@@ -285,8 +285,8 @@ def test_pairs_of_orders_are_exact_where_two_variables_interact():
     coalitions = Coalitions.sampled(np.arange(d), d, 3)
     members = coalitions.members.astype(float)
     v = members @ main + np.vecdot(members @ pairs, members)
-    found, error = coalitions.contributions(v[np.newaxis])
-    assert_allclose(found[0], main + 0.5 * (pairs.sum(axis=0) + pairs.sum(axis=1)), rtol=1e-10)
+    contributions, error = coalitions.contributions(v[np.newaxis])
+    assert_allclose(contributions[0], main + 0.5 * (pairs.sum(axis=0) + pairs.sum(axis=1)), rtol=1e-10)
     assert_allclose(error, 0.0, atol=1e-12)
 
 
@@ -316,14 +316,14 @@ def test_random_orders_agree_with_all_sets():
 
 def test_large_tables_take_fewer_orders_which_are_the_same_every_time():
     players = np.arange(12)
-    first, second = (Coalitions.of(players, 12, 100).orders for _ in range(2))
+    first, second = (Coalitions.choose(players, 12, 100).orders for _ in range(2))
     assert len(first) == 40
     assert_array_equal(first, second)
     assert_array_equal(first[0], first[1, ::-1])
     for n_kernels in (10**9, np.inf):
-        assert len(Coalitions.of(players, 12, n_kernels).orders) == 8
-    assert Coalitions.of(players[:10], 12, 10**9).exact
-    assert not Coalitions.of(players[:11], 12, 10**9).exact
+        assert len(Coalitions.choose(players, 12, n_kernels).orders) == 8
+    assert Coalitions.choose(players[:10], 12, 10**9).exact
+    assert not Coalitions.choose(players[:11], 12, 10**9).exact
 
 
 # -------------------------------------------------------------------------------- the same numbers
@@ -359,18 +359,18 @@ def test_mixing_factors_lead_from_unmixed_to_mixed_log_odds():
 
 def test_threads_change_no_bit_and_blocks_no_number(pool, monkeypatch):
     model, X = pool
-    gaps = X[:40].copy()
-    gaps[::3, 1] = np.nan
-    whole = model.explain(gaps)
+    with_missing = X[:40].copy()
+    with_missing[::3, 1] = np.nan
+    unblocked = model.explain(with_missing)
     monkeypatch.setattr(explainers, "_MOST_TERMS", 1000)
     monkeypatch.setattr(evidence, "_MOST_VALUES", 1500)
-    expected = model.explain(gaps)
+    expected = model.explain(with_missing)
     model.n_jobs = 3
-    found = model.explain(gaps)
+    explanation = model.explain(with_missing)
     model.n_jobs = None
     for name in ("base", "evidence", "evidence_error", "conditional", "effective_rows"):
-        assert_array_equal(getattr(found, name), getattr(expected, name))
-        assert_allclose(getattr(found, name), getattr(whole, name), rtol=1e-10, atol=1e-10)
+        assert_array_equal(getattr(explanation, name), getattr(expected, name))
+        assert_allclose(getattr(explanation, name), getattr(unblocked, name), rtol=1e-10, atol=1e-10)
 
 
 # ---------------------------------------------------------------------------------- where it rests
@@ -381,17 +381,17 @@ def test_effective_rows_and_cautions():
     y = np.array(["a", "a", "b", "b", "b", "b", "c", "c", "c"])
     groups = np.array([0, 1, 2, 2, 3, 4, 5, 5, 5])
     model = RodeoClassifier(**INITIAL, c0=0.5).fit(X, y)
-    found = model.explain([[5.15], [0.05]], n_rows=10)
-    shares = found.shares[0, :4]
-    assert_allclose(found.effective_rows[0], 1.0 / (shares**2).sum(), rtol=1e-12)
-    assert 3.0 < found.effective_rows[0] <= 4.0
-    assert_allclose(found.group_share[0], shares.max(), rtol=1e-12)
-    assert found.caution(0) == ""
+    explanation = model.explain([[5.15], [0.05]], n_rows=10)
+    shares = explanation.shares[0, :4]
+    assert_allclose(explanation.effective_rows[0], 1.0 / (shares**2).sum(), rtol=1e-12)
+    assert 3.0 < explanation.effective_rows[0] <= 4.0
+    assert_allclose(explanation.group_share[0], shares.max(), rtol=1e-12)
+    assert explanation.caution(0) == ""
     grouped = RodeoClassifier(**INITIAL, c0=0.5).fit(X, y, groups=groups)
-    of_group = grouped.explain([[5.0], [9.1]])
-    both = of_group.shares[0][np.isin(of_group.rows[0], [2, 3])].sum()
-    assert_allclose(of_group.group_share, [both, 1.0], rtol=1e-12)
-    assert of_group.caution(1) == ""  # so few rows have no usual share
+    grouped_explanation = grouped.explain([[5.0], [9.1]])
+    both = grouped_explanation.shares[0][np.isin(grouped_explanation.rows[0], [2, 3])].sum()
+    assert_allclose(grouped_explanation.group_share, [both, 1.0], rtol=1e-12)
+    assert grouped_explanation.caution(1) == ""  # so few rows have no usual share
 
 
 @pytest.fixture(scope="module")
@@ -404,40 +404,40 @@ def crowd():
 def test_a_label_that_rests_on_one_row_is_unusual(crowd):
     X, y = crowd
     model = RodeoClassifier(**INITIAL, c0=0.1).fit(X, y)
-    found = model.explain(pd.DataFrame({"x": [9.01, 0.5]}))
-    assert found.rests_on_few.tolist() == [True, False]
-    said = "the label rests on one training row: p79 has 100% of its density"
-    said += ", more than at 95 in 100 training rows"
-    assert found.caution(0) == said
-    assert found.caution(1) == ""
-    assert f"caution:  {said}" in repr(found)
-    assert found.sentences(0)["caution"] == f"Caution: {said}."
+    explanation = model.explain(pd.DataFrame({"x": [9.01, 0.5]}))
+    assert explanation.rests_on_few.tolist() == [True, False]
+    sentence = "the label rests on one training row: p79 has 100% of its density"
+    sentence += ", more than at 95 in 100 training rows"
+    assert explanation.caution(0) == sentence
+    assert explanation.caution(1) == ""
+    assert f"caution:  {sentence}" in repr(explanation)
+    assert explanation.sentences(0)["caution"] == f"Caution: {sentence}."
 
 
 def test_labels_of_few_groups_need_no_caution(crowd):
     X, y = crowd
     groups = np.tile([0, 1], 40)  # one of the two must have half of each density
     model = RodeoClassifier(**INITIAL, c0=0.1).fit(X, y, groups=groups)
-    found = model.explain(X[::3] + 0.003)
-    assert (found.group_share > 0.5).all()
-    assert not found.rests_on_few.any()
-    of_pairs = RodeoClassifier(**INITIAL, c0=0.1).fit(X, y, groups=np.arange(80) // 2)
-    assert of_pairs.explain(pd.DataFrame({"x": [9.01, 0.5]})).rests_on_few.tolist() == [True, False]
+    explanation = model.explain(X[::3] + 0.003)
+    assert (explanation.group_share > 0.5).all()
+    assert not explanation.rests_on_few.any()
+    paired = RodeoClassifier(**INITIAL, c0=0.1).fit(X, y, groups=np.arange(80) // 2)
+    assert paired.explain(pd.DataFrame({"x": [9.01, 0.5]})).rests_on_few.tolist() == [True, False]
 
 
-def test_usual_shares_leave_rows_and_their_groups_out(crowd):
+def test_largest_shares_leave_rows_and_their_groups_out(crowd):
     X, y = crowd
     for groups in (None, np.arange(80) // 5):
         model = RodeoClassifier(**INITIAL, c0=0.1).fit(X, y, groups=groups).model_
-        usual = -largest_shares(model, Computation()).values[::-1]
+        largest = -largest_shares(model, Computation()).values[::-1]
         h, data = model.bandwidths.initial, model.data
         expected = []
         for i, (x, a) in enumerate(zip(data.X, data.codes, strict=True)):
             others = (data.codes == a) & (data.group_ids != data.group_ids[i])
             shares = softmax(-0.5 * ((data.X[others] - x)[:, 0] / h[a]) ** 2)
-            by_unit = pd.Series(shares).groupby(data.group_ids[others]).sum()
-            expected.append(by_unit.max())
-        assert_allclose(np.sort(usual), np.sort(expected), rtol=1e-7)
+            by_group = pd.Series(shares).groupby(data.group_ids[others]).sum()
+            expected.append(by_group.max())
+        assert_allclose(np.sort(largest), np.sort(expected), rtol=1e-7)
 
 
 # ------------------------------------------------------------------- samples that are training rows
@@ -447,15 +447,15 @@ def test_a_training_row_gets_no_caution_because_of_itself(crowd):
     X, y = crowd
     for groups in (None, np.arange(80) // 2):
         model = RodeoClassifier(**INITIAL, c0=0.1).fit(X, y, groups=groups)
-        found = model.explain(pd.concat([X[-1:], X[-1:] + 0.01]))
-        assert (found.group_share > 0.99).all()
-        assert found.caution(0) == ""
-        assert found.caution(1).startswith("the label rests on one training row: p79 has 100%")
-        assert found.equal[:, 0].tolist() == [True, False]
-        assert found.equal.sum() == 1
-        assert "density: p79, which equals it (100%), p78 (" in found.sentences(0)["nearest"]
-        assert "density: p79 (100%), p78 (" in found.sentences(1)["nearest"]
-        assert "closest:  p79, which equals it (100%), p78 (" in repr(found)
+        explanation = model.explain(pd.concat([X[-1:], X[-1:] + 0.01]))
+        assert (explanation.group_share > 0.99).all()
+        assert explanation.caution(0) == ""
+        assert explanation.caution(1).startswith("the label rests on one training row: p79 has 100%")
+        assert explanation.equal[:, 0].tolist() == [True, False]
+        assert explanation.equal.sum() == 1
+        assert "density: p79, which equals it (100%), p78 (" in explanation.sentences(0)["nearest"]
+        assert "density: p79 (100%), p78 (" in explanation.sentences(1)["nearest"]
+        assert "closest:  p79, which equals it (100%), p78 (" in repr(explanation)
 
 
 def test_a_training_row_gets_a_caution_because_of_another_row(crowd):
@@ -475,11 +475,13 @@ def test_a_training_row_gets_a_caution_because_of_another_row(crowd):
     assert not other.equal.any()
 
 
-def test_equal_rows_have_the_same_gaps(crowd):
+def test_equal_rows_miss_the_same_values(crowd):
     X, y = crowd
     X = X.assign(z=np.where(np.arange(80) % 2 == 0, X["x"] ** 2, np.nan))
-    found = RodeoClassifier(**INITIAL, c0=0.1).fit(X, y).explain(X.assign(z=X["z"].where(X.index != "p6")))
-    own = found.rows == np.arange(80)[:, np.newaxis]
+    explanation = (
+        RodeoClassifier(**INITIAL, c0=0.1).fit(X, y).explain(X.assign(z=X["z"].where(X.index != "p6")))
+    )
+    own = explanation.rows == np.arange(80)[:, np.newaxis]
     assert own.sum() > 70
     own[6] = False
-    assert_array_equal(found.equal, own)
+    assert_array_equal(explanation.equal, own)

@@ -44,7 +44,7 @@ def brute_force(rows, weights, x, h):
         [-(((Fraction(x[j]) - Fraction(row[j])) / Fraction(h[j])) ** 2) / 2 for j in range(len(x))]
         for row in rows
     ]
-    whole = [sum(row) for row in terms]
+    all_terms = [sum(row) for row in terms]
 
     def log_sum(exponents):
         """The largest exponent, and for the rest the logarithms of terms and of their sum."""
@@ -52,25 +52,25 @@ def brute_force(rows, weights, x, h):
         rest = [math.log(w) + float(e - largest) for e, w in zip(exponents, weights, strict=True)]
         return largest, rest, logsumexp(rest)
 
-    largest, logs, total = log_sum(whole)
+    largest, logs, total = log_sum(all_terms)
     conditional = []
     for j in range(len(x)):
-        largest_j, _, total_j = log_sum([e - row[j] for e, row in zip(whole, terms, strict=True)])
+        largest_j, _, total_j = log_sum([e - row[j] for e, row in zip(all_terms, terms, strict=True)])
         log_ratio = float(largest - largest_j) + total - total_j
         conditional.append(log_ratio - math.log(h[j] * math.sqrt(2.0 * math.pi)))
     return conditional, [math.exp(log_share - total) for log_share in logs]
 
 
-def expected_explanation(fitted, X, y, weights, queries, rivals=None):
+def expected_explanation(fitted, X, y, weights, samples, rivals=None):
     """Labels, rivals, conditionals and shares (by training row) from the public results of a classifier."""
-    scaled, x = fitted.model_.scale.transform(X), fitted.model_.scale.transform(queries)
+    scaled, x = fitted.model_.scale.transform(X), fitted.model_.scale.transform(samples)
     ranges = np.ptp(scaled, axis=0)
-    joint = fitted.predict_joint_log_proba(queries)
-    h = fitted.local_bandwidths(queries)
+    joint = fitted.predict_joint_log_proba(samples)
+    h = fitted.local_bandwidths(samples)
     order = np.argsort(-joint, axis=1, kind="stable")
     labels, rivals = order[:, 0], order[:, 1] if rivals is None else rivals
-    evidence, shares = np.zeros(queries.shape), np.zeros((len(queries), len(X)))
-    for i in range(len(queries)):
+    evidence, shares = np.zeros(samples.shape), np.zeros((len(samples), len(X)))
+    for i in range(len(samples)):
         for k, sign in ((labels[i], 1.0), (rivals[i], -1.0)):
             used = fitted.relevant_[k] if fitted.features == "selected" else np.ones(X.shape[1], dtype=bool)
             conditional = -np.log(ranges)
@@ -106,10 +106,10 @@ def test_conditionals_and_shares_by_brute_force(scale, bandwidth, features, weig
     fitted = classifier.fit(X, y, weights if weighted else None)
     assert fitted.relevant_.any(axis=1).all()
     assert not fitted.relevant_.all(axis=1).any()
-    queries = np.vstack([[X[y == k][0] for k in range(3)], X.mean(axis=0), X.max(axis=0) + 0.5])
-    queries[:3] += random.normal(0.0, 0.02, (3, 4))
-    explanation = fitted.explain(queries, n_rows=len(y))
-    agree(explanation, expected_explanation(fitted, X, y, weights, queries))
+    samples = np.vstack([[X[y == k][0] for k in range(3)], X.mean(axis=0), X.max(axis=0) + 0.5])
+    samples[:3] += random.normal(0.0, 0.02, (3, 4))
+    explanation = fitted.explain(samples, n_rows=len(y))
+    agree(explanation, expected_explanation(fitted, X, y, weights, samples))
     # All rows of the class are listed, so nothing of its density is missing.
     assert explanation.shares.shape == (5, 17)  # rows of the largest class
     assert_allclose(explanation.shares.sum(axis=1), 1.0, rtol=1e-12)
@@ -157,10 +157,10 @@ def test_rows_are_numbered_as_in_fit_where_some_have_no_weight():
 
 def test_rows_of_partial_fit_are_numbered_in_order_of_arrival(fitted, rows):
     X, y = rows
-    whole = fitted.explain(X)
+    all_terms = fitted.explain(X)
     parts = RodeoClassifier().fit(X[:30], y[:30]).partial_fit(X[30:], y[30:]).explain(X)
-    assert_array_equal(parts.rows, whole.rows)
-    assert_array_equal(parts.shares, whole.shares)
+    assert_array_equal(parts.rows, all_terms.rows)
+    assert_array_equal(parts.shares, all_terms.shares)
 
 
 def test_weights_count_in_shares_and_equal_rows_keep_their_order():
@@ -267,16 +267,16 @@ def test_far_samples_are_explained(scale, bandwidth, features):
 @pytest.mark.parametrize("bandwidth", ["local", "class"])
 @pytest.mark.parametrize("distance", [1e2, 1e4, 1e6])
 def test_conditionals_of_near_variables_where_another_is_far(bandwidth, distance):
-    # The exponent of the far variable, up to 1e14, must not swallow the digits of the others. Own units,
+    # The exponent of the far variable, up to 1e14, must not swallow the digits of the others. Own scales,
     # so that no rounding of the scale comes between.
     X, y = three_classes()
     X[:, 0] = np.minimum(X[:, 0], 0.5)  # several rows are equally far in it, and share the density
     fitted = RodeoClassifier(scale=None, bandwidth=bandwidth).fit(X, y)
-    queries = np.round(X[::8], 1)
-    queries[:, 0] += distance
-    rivals = np.where(fitted.predict(queries) == 0, 1, 0)
-    explanation = fitted.explain(queries, n_rows=len(y), against=rivals)
-    expected = expected_explanation(fitted, X, y, np.ones(len(y)), queries, rivals)
+    samples = np.round(X[::8], 1)
+    samples[:, 0] += distance
+    rivals = np.where(fitted.predict(samples) == 0, 1, 0)
+    explanation = fitted.explain(samples, n_rows=len(y), against=rivals)
+    expected = expected_explanation(fitted, X, y, np.ones(len(y)), samples, rivals)
     agree(explanation, expected)
     assert explanation.shares[:, 1].max() > 0.1
 
@@ -330,15 +330,19 @@ def test_repr_says_which_why_and_by_whom(seen):
 
 def test_sentences_are_plain(named, rows):
     explanation = named.explain(rows[0][:1])
-    said = explanation.sentences(0)
+    sentence = explanation.sentences(0)
     label, nearest = explanation.label[0], explanation.nearest[0]
-    assert said["place"].startswith(f"The class nearest to it is {nearest}: ")
-    assert said["place"].endswith(
+    assert sentence["place"].startswith(f"The class nearest to it is {nearest}: ")
+    assert sentence["place"].endswith(
         "% of the training rows of this class, this row included, are at most as typical."
     )
     n_rows = round(explanation.effective_rows[0])
-    assert said["support"] == f"The label {label} rests on about {n_rows} training row{'s' * (n_rows != 1)}."
-    assert re.search(rf"^In favour of {label}: .* = .* \(makes it [\d.]+ times as likely\)", said["reasons"])
+    assert (
+        sentence["support"] == f"The label {label} rests on about {n_rows} training row{'s' * (n_rows != 1)}."
+    )
+    assert re.search(
+        rf"^In favour of {label}: .* = .* \(makes it [\d.]+ times as likely\)", sentence["reasons"]
+    )
     assert most_frequent_mistake("ant", None, 0, 9) == "Every label is right."
 
 
@@ -384,12 +388,12 @@ def test_rows_that_miss_the_same_variables_share_their_directions(monkeypatch):
 
 def test_reasons_are_silent_below_five_percent_and_say_so():
     just_below, just_above = math.log(1.0499), math.log(1.0501)
-    said = reasons("benign", "malignant", ["V1", "V7"], [1.0, 2.0], [2.0, -just_below])
-    assert said == (
+    sentence = reasons("benign", "malignant", ["V1", "V7"], [1.0, 2.0], [2.0, -just_below])
+    assert sentence == (
         "In favour of benign: V1 = 1 (makes it 7.4 times as likely). "
         "No variable changes the odds by 5% or more in favour of malignant."
     )
-    said = reasons("benign", "malignant", ["V1", "V7"], [1.0, 2.0], [2.0, -just_above])
-    assert said.endswith(" In favour of malignant: V7 = 2 (makes it 1.1 times as likely).")
-    said = reasons("benign", "malignant", ["V1", "V7"], [1.0, 2.0], [just_below, -just_below])
-    assert said == "No variable changes the odds of benign and malignant by 5% or more."
+    sentence = reasons("benign", "malignant", ["V1", "V7"], [1.0, 2.0], [2.0, -just_above])
+    assert sentence.endswith(" In favour of malignant: V7 = 2 (makes it 1.1 times as likely).")
+    sentence = reasons("benign", "malignant", ["V1", "V7"], [1.0, 2.0], [just_below, -just_below])
+    assert sentence == "No variable changes the odds of benign and malignant by 5% or more."

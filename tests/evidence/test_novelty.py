@@ -1,4 +1,4 @@
-"""Variables that make samples unlike the nearest class, and units that rows leave out of evidence."""
+"""Variables that make samples unlike the nearest class, and groups that rows leave out of evidence."""
 
 from dataclasses import replace
 
@@ -49,11 +49,11 @@ def some_rows(n=24, seed=0):
     return np.round(X * 64.0) / 64.0, y
 
 
-# ------------------------------------------------------------------------------------------ unlikeness
+# --------------------------------------------------------------------------------------- novelty parts
 
 
-@pytest.mark.parametrize("case", ["plain", "weights", "groups", "gaps"])
-def test_unlikeness_against_loops(case):
+@pytest.mark.parametrize("case", ["plain", "weights", "groups", "missing"])
+def test_novelty_parts_against_loops(case):
     X, y = some_rows()
     weights = np.random.default_rng(1).choice([0.5, 1.0, 2.0], len(X)) if case == "weights" else None
     groups = np.arange(len(X)) // 2 if case == "groups" else None
@@ -61,88 +61,95 @@ def test_unlikeness_against_loops(case):
     data = model.model_.data
     m = np.ones(len(data.X)) if data.weights is None else data.weights
     samples = np.vstack([X[[0, 20]] + 0.25, X[:2] + np.array([9.0, 0.0, 0.5])])
-    if case == "gaps":
+    if case == "missing":
         samples[0, 1] = samples[3, 0] = np.nan
-    found = model.explain(samples)
-    assert_array_equal(found.novel, model.is_novel(samples))
+    explanation = model.explain(samples)
+    assert_array_equal(explanation.novel, model.is_novel(samples))
     scores = model.assess(samples).scores
     spread = model.model_.trust.judge(samples, model.model_.log_densities(samples, ALONE), ALONE).spread
     for k, x in enumerate(samples):
         a = int(scores[k].argmax())
-        assert found.nearest[k] == a
-        assert found.typicality[k] == model.typicality(samples)[k, a]
+        assert explanation.nearest[k] == a
+        assert explanation.typicality[k] == model.typicality(samples)[k, a]
         h = float(model.initial_bandwidth_[a])
 
-        def log_density(i, known, x=x, a=a, h=h):
+        def log_density(i, coalition, x=x, a=a, h=h):
             left = data.codes == a
             if i is not None:
                 x, left = data.X[i], left & (data.group_ids != data.group_ids[i])
-            h_known = [h if j in known else np.inf for j in range(3)]
+            h_known = [h if j in coalition else np.inf for j in range(3)]
             return paper_oracle.kernel_log_density(data.X[left], x, h_known, weights=m[left])
 
         expected = evidence_oracle.novelty_parts(
             data.X, data.codes, data.group_ids, m, a, x, log_density, spread[k]
         )
-        assert_allclose(found.novelty_parts[k], expected, rtol=1e-9, atol=1e-9)
+        assert_allclose(explanation.novelty_parts[k], expected, rtol=1e-9, atol=1e-9)
 
 
-def test_unlikeness_adds_up_to_the_score(fitted, iris):
+def test_novelty_parts_add_up_to_the_score(fitted, iris):
     samples = iris[0][1::2] + 0.3
-    found, scores = fitted.explain(samples), fitted.assess(samples).scores
-    total = found.novelty_parts.sum(axis=1) + scores.max(axis=1)
-    for a in np.unique(found.nearest):
-        assert np.ptp(total[found.nearest == a]) < 1e-7
-    assert_array_equal(fitted.classes_[scores.argmax(axis=1)], found.nearest)
+    explanation, scores = fitted.explain(samples), fitted.assess(samples).scores
+    total = explanation.novelty_parts.sum(axis=1) + scores.max(axis=1)
+    for a in np.unique(explanation.nearest):
+        assert np.ptp(total[explanation.nearest == a]) < 1e-7
+    assert_array_equal(fitted.classes_[scores.argmax(axis=1)], explanation.nearest)
 
 
 @pytest.mark.parametrize("j", [0, 3])
 def test_a_value_far_away_is_what_makes_a_sample_unlike(fitted, iris, j):
     samples = iris[0][1::30].copy()
     samples.isetitem(j, samples.iloc[:, j] + 10.0 * iris[0].std().iloc[j])
-    found = fitted.explain(samples)
-    assert found.novel.all()
-    shown = str(found).split("sample ")[1:]
+    explanation = fitted.explain(samples)
+    assert explanation.novel.all()
+    shown = str(explanation).split("sample ")[1:]
     assert len(shown) == len(samples)
     for i, text in enumerate(shown):
-        assert found.unlike(i)[0] == j
-        assert f"\n  novel:    unlike all training rows; from {found.nearest[i]}, the nearest class" in text
+        assert explanation.unlike(i)[0] == j
+        assert (
+            f"\n  novel:    unlike all training rows; from {explanation.nearest[i]}, the nearest class"
+            in text
+        )
         assert f"differs most by {samples.columns[j]} = {samples.iloc[i, j]:.4g}" in text
 
 
 def test_a_value_beyond_the_range_looks_different_from_its_end(fitted, iris):
-    found = fitted.explain(iris[0][1:2])
-    ends, nearest = np.array([[[1.0] * 4, [52.371] * 4]]), found.nearest[0]
-    for value, said in (
+    explanation = fitted.explain(iris[0][1:2])
+    ends, nearest = np.array([[[1.0] * 4, [52.371] * 4]]), explanation.nearest[0]
+    for value, sentence in (
         (52.373, f"52.373 ({nearest} from 1 to 52.371)"),
         (123456.0, f"123456 ({nearest} from 1 to 52.37)"),
     ):
         far = {"values": np.full((1, 4), value), "nearest_range": ends, "novel": np.array([True])}
-        beyond = replace(found, novelty_parts=np.eye(4)[2:3], **far)
-        assert beyond.novelty(0).endswith(f"differs most by {found.feature_names[2]} = {said}")
+        beyond = replace(explanation, novelty_parts=np.eye(4)[2:3], **far)
+        assert beyond.novelty(0).endswith(f"differs most by {explanation.feature_names[2]} = {sentence}")
     typical = f"{fitted.describe().typical[0, 2]:g}"
-    assert found.nearest[0] == fitted.classes_[0]
+    assert explanation.nearest[0] == fitted.classes_[0]
     assert beyond.novelty(0, fitted.describe()).endswith(
-        f"({found.nearest[0]} typically {typical}; from 1 to 52.37)"
+        f"({explanation.nearest[0]} typically {typical}; from 1 to 52.37)"
     )
 
 
 def test_a_value_inside_the_range_is_unusual_beside_the_others(fitted, iris):
-    found = fitted.explain(iris[0][1:2])
-    ends, name = np.array([[[1.0] * 4, [10.0] * 4]]), found.feature_names[2]
-    found = replace(found, novel=np.array([True]), nearest_range=ends, novelty_parts=np.eye(4)[2:3])
+    explanation = fitted.explain(iris[0][1:2])
+    ends, name = np.array([[[1.0] * 4, [10.0] * 4]]), explanation.feature_names[2]
+    explanation = replace(
+        explanation, novel=np.array([True]), nearest_range=ends, novelty_parts=np.eye(4)[2:3]
+    )
     typical = f"{fitted.describe().typical[0, 2]:g}"
     for value in (1.0, 4.5, 10.0):
-        inside = replace(found, values=np.full((1, 4), value))
-        said = f"differs most by {name} = {value:g} (setosa from 1 to 10; unusual beside its other values)"
-        assert inside.novelty(0).endswith(said)
-        said = f"(setosa typically {typical}; from 1 to 10; unusual beside its other values)"
-        assert inside.novelty(0, fitted.describe()).endswith(said)
+        inside = replace(explanation, values=np.full((1, 4), value))
+        sentence = (
+            f"differs most by {name} = {value:g} (setosa from 1 to 10; unusual beside its other values)"
+        )
+        assert inside.novelty(0).endswith(sentence)
+        sentence = f"(setosa typically {typical}; from 1 to 10; unusual beside its other values)"
+        assert inside.novelty(0, fitted.describe()).endswith(sentence)
         # A training row may be what the range ends with.
         itself = replace(inside, in_training=np.array([True]))
         assert itself.novelty(0).endswith("other values)" if value == 4.5 else "(setosa from 1 to 10)")
-    alone = replace(found, values=np.array([[np.nan, np.nan, 4.5, np.nan]]))
+    alone = replace(explanation, values=np.array([[np.nan, np.nan, 4.5, np.nan]]))
     assert alone.novelty(0).endswith("= 4.5 (setosa from 1 to 10)")
-    beyond = replace(found, values=np.full((1, 4), 10.5))
+    beyond = replace(explanation, values=np.full((1, 4), 10.5))
     assert beyond.novelty(0).endswith(f"{name} = 10.5 (setosa from 1 to 10)")
 
 
@@ -150,20 +157,20 @@ def test_ordered_categories_have_no_range():
     X, y = some_rows()
     sizes = pd.Categorical(np.tile(["small", "large"], 12), ["small", "middle", "large"], ordered=True)
     table = pd.DataFrame(X, columns=list("abc")).assign(size=sizes)
-    found = CorralClassifier(random_state=0).fit(table, y).explain(table[:1])
-    assert np.isnan(found.nearest_range[0, :, 3]).all()
-    novel = replace(found, novel=np.array([True]), novelty_parts=np.eye(4)[3:])
+    explanation = CorralClassifier(random_state=0).fit(table, y).explain(table[:1])
+    assert np.isnan(explanation.nearest_range[0, :, 3]).all()
+    novel = replace(explanation, novel=np.array([True]), novelty_parts=np.eye(4)[3:])
     assert novel.novelty(0).endswith('differs most by size = "small"')
 
 
 def test_a_training_row_is_unlike_all_other_training_rows(fitted, iris):
     """Whichever class it has: here one that the label is not."""
-    found = fitted.explain(iris[0][:2])
-    assert found.in_training.tolist() == [True, False]
-    novel = replace(found, novel=np.array([True, True]), novelty_parts=np.ones((2, 4)))
+    explanation = fitted.explain(iris[0][:2])
+    assert explanation.in_training.tolist() == [True, False]
+    novel = replace(explanation, novel=np.array([True, True]), novelty_parts=np.ones((2, 4)))
     assert novel.novelty(0).startswith("unlike all other training rows; from setosa, ")
     assert novel.novelty(1).startswith("unlike all training rows; from setosa, ")
-    alike = replace(novel, novelty_parts=np.zeros(found.novelty_parts.shape))
+    alike = replace(novel, novelty_parts=np.zeros(explanation.novelty_parts.shape))
     assert alike.sentences(0)["place"].startswith("It is novel: unlike all other training rows, and nearest ")
     y = np.where(np.arange(150) == 0, "virginica", iris[1])
     mistaken = CorralClassifier(random_state=0).fit(iris[0], y).explain(iris[0][:1])
@@ -173,64 +180,66 @@ def test_a_training_row_is_unlike_all_other_training_rows(fitted, iris):
 
 
 def test_a_sample_that_no_variable_makes_unlike(fitted, iris):
-    found = fitted.explain(iris[0][1:2] + 100.0)
-    alike = replace(found, novelty_parts=np.full(found.novelty_parts.shape, 0.01))
-    many = replace(alike, novelty_parts=np.zeros(found.novelty_parts.shape))
+    explanation = fitted.explain(iris[0][1:2] + 100.0)
+    alike = replace(explanation, novelty_parts=np.full(explanation.novelty_parts.shape, 0.01))
+    many = replace(alike, novelty_parts=np.zeros(explanation.novelty_parts.shape))
     assert alike.novelty(0).count(" = ") == 3
     assert many.novelty(0).endswith(
-        f"those of {found.nearest[0]}, from which it differs by all variables a little"
+        f"those of {explanation.nearest[0]}, from which it differs by all variables a little"
     )
 
 
 def test_usual_rows_are_not_said_to_be_novel(fitted, iris):
-    found = fitted.explain(iris[0][1:2])
-    assert found.novelty(0) == ""
-    assert "novel" not in str(found)
-    assert_array_equal(found.to_frame()["novelty_parts"], found.novelty_parts[0])
-    alone, among = found.novelty_parts[0], fitted.explain(iris[0][:5]).novelty_parts[1]
+    explanation = fitted.explain(iris[0][1:2])
+    assert explanation.novelty(0) == ""
+    assert "novel" not in str(explanation)
+    assert_array_equal(explanation.to_frame()["novelty_parts"], explanation.novelty_parts[0])
+    alone, among = explanation.novelty_parts[0], fitted.explain(iris[0][:5]).novelty_parts[1]
     assert_allclose(alone, among, rtol=1e-9, atol=1e-12)
 
 
 def test_a_class_with_one_row():
     X, y = some_rows()
     model = RodeoClassifier().fit(np.vstack([X, [[30.0, 0.0, 0.0]]]), np.append(y, 2))
-    found = model.explain([[30.0, 0.1, 0.0], [1e8, 0.0, np.nan], [np.nan] * 3])
-    assert np.isfinite(found.novelty_parts).all()
-    assert_array_equal(found.novelty_parts[2], 0.0)
+    explanation = model.explain([[30.0, 0.1, 0.0], [1e8, 0.0, np.nan], [np.nan] * 3])
+    assert np.isfinite(explanation.novelty_parts).all()
+    assert_array_equal(explanation.novelty_parts[2], 0.0)
 
 
 # ------------------------------------------------------------------------------- what is left out of evidence
 
 
 def mixed_rows(seed=0, n=36):
-    """Rows with two columns of measurements and two of levels, gaps, weights and groups across classes."""
+    """Rows with two columns of measurements and two of categories, missing values, weights and groups."""
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.normal(size=(n, 2)), rng.integers(0, 3, n), rng.integers(0, 12, n)])
     X[rng.random((n, 4)) < 0.15] = np.nan
     return X, rng.integers(0, 3, n), rng.choice([0.5, 1.0, 2.0], n), rng.integers(0, n // 2, n)
 
 
-def test_frequencies_without_a_unit_against_loops():
+def test_frequencies_without_a_group_against_loops():
     X, y, weights, groups = mixed_rows()
     data = LabelledRows.sort(TrainingRows(X, y, weights, np.array([0, 0, 3, 12]), groups))
     points = np.arange(0, len(data.X), 3)
-    found = CategoryCounts(data).log_shares_without(data.group_ids[points], data.X[points])
-    assert found.shape == (3, points.size, 2)
+    log_shares = CategoryCounts(data).log_shares_without(data.group_ids[points], data.X[points])
+    assert log_shares.shape == (3, points.size, 2)
     for q, i in enumerate(points):
         for k, (j, n_levels) in enumerate([(2, 3), (3, 12)]):
             for a in range(3):
                 expected = 0.0
                 if not np.isnan(data.X[i, j]):
-                    of_column = data.X[:, j], data.codes, data.group_ids, data.weights, n_levels
-                    expected = np.log(pool_oracle.level_share(*of_column, data.X[i, j], a, data.group_ids[i]))
-                assert_allclose(found[a, q, k], expected, rtol=1e-10, atol=1e-12)
+                    column_rows = data.X[:, j], data.codes, data.group_ids, data.weights, n_levels
+                    expected = np.log(
+                        pool_oracle.level_share(*column_rows, data.X[i, j], a, data.group_ids[i])
+                    )
+                assert_allclose(log_shares[a, q, k], expected, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("levels", [False, True])
-def test_a_pool_leaves_whole_groups_out(levels):
+@pytest.mark.parametrize("has_categories", [False, True])
+def test_a_pool_leaves_whole_groups_out(has_categories):
     X, y, weights, groups = mixed_rows(4, n=60)
     X = pd.DataFrame(X, columns=list("abcd"))
-    if levels:
+    if has_categories:
         X = X.assign(c=X["c"].map("level {:.0f}".format, na_action="ignore").astype("category"))
         X = X.assign(d=X["d"].map("name {:.0f}".format, na_action="ignore").astype("category"))
     else:
@@ -241,28 +250,32 @@ def test_a_pool_leaves_whole_groups_out(levels):
     examples = Examples.choose(data, points, points, points)
     explainer = explainer_of(model, examples.X, ALONE, examples=examples)
     for a in range(3):
-        found = explainer.of_sets(a, np.arange(3), coalitions).log_density
-        expected = [without_unit(model, a, int(i), coalitions.members) for i in points]
-        assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+        log_density = explainer.evaluate_sets(a, np.arange(3), coalitions).log_density
+        expected = [without_group(model, a, int(i), coalitions.members) for i in points]
+        assert_allclose(log_density, expected, rtol=1e-8, atol=1e-8)
 
 
-def without_unit(model, a, i, sets):
-    """Log densities of a training row in a class whose members are put together without its unit."""
+def without_group(model, a, i, sets):
+    """Log densities of a training row in a class whose members are put together without its group."""
     data = model.data
     left = data.group_ids != data.group_ids[i]
     assert left.sum() < len(left) - 1  # there are others in its group
-    some = np.where(sets, data.X[i], np.nan)
+    incomplete = np.where(sets, data.X[i], np.nan)
     log_density = np.zeros(len(sets))
     for member, weight in zip(model.pool.members, model.pool.weights, strict=True):
-        mixture, scaled, x = member.classes[a], member.scale.transform(data.X), member.scale.transform(some)
-        of_class = left[data.codes == a]
+        mixture, scaled, x = (
+            member.classes[a],
+            member.scale.transform(data.X),
+            member.scale.transform(incomplete),
+        )
+        rows_of_class = left[data.codes == a]
         learnt = learn_category_kernels(
             scaled[left], data.codes[left], data.weights[left], 3, data.category_counts, shrunk=True
         )[a]
         categories = learnt._replace(precision=mixture.transform.categories.precision)
         mixture = replace(mixture, transform=replace(mixture.transform, categories=categories))
         for k, values in enumerate(x):
-            weights = np.where(of_class, mixture.weights, 0.0)
+            weights = np.where(rows_of_class, mixture.weights, 0.0)
             log_density[k] += weight * pool_oracle.mixture_log_density(mixture, values, weights)
     return log_density
 

@@ -59,7 +59,7 @@ def test_a_missing_package_is_named(classifier, birds, monkeypatch):
         classifier.explain(birds[0][:1]).to_shap()
 
 
-@pytest.mark.filterwarnings("default")  # those of another package
+@pytest.mark.filterwarnings("default")  # warnings of another package
 def test_plots_of_shap_take_it(classifier, birds):
     shap = pytest.importorskip("shap", reason="shap is not installed")
     shown = classifier.explain(birds[0][1::10], against="Adelie").to_shap("Adelie")

@@ -33,23 +33,25 @@ def brute_force(x, rows, importance):
 def test_rows_of_equal_shares_are_ranked_by_distance(ten_groups):
     fitted, X, y = ten_groups
     new, truth = make_ten_groups(3, random_state=1)
-    found = fitted.explain(new)
-    assert not found.stands_out.any()
-    assert_allclose(found.shares, 1.0 / 60.0, rtol=1e-9)
+    explanation = fitted.explain(new)
+    assert not explanation.stands_out.any()
+    assert_allclose(explanation.shares, 1.0 / 60.0, rtol=1e-9)
     for i in range(len(truth)):
-        of_class = np.flatnonzero(y == found.label[i])
-        nearest = np.argsort(brute_force(new[i], X[of_class], np.abs(found.evidence[i])))[:5]
-        assert_array_equal(found.rows[i], of_class[nearest])
-    assert len({tuple(rows) for rows in found.rows.tolist()}) > 20  # and not the first rows of the class
+        rows_of_class = np.flatnonzero(y == explanation.label[i])
+        nearest = np.argsort(brute_force(new[i], X[rows_of_class], np.abs(explanation.evidence[i])))[:5]
+        assert_array_equal(explanation.rows[i], rows_of_class[nearest])
+    assert (
+        len({tuple(rows) for rows in explanation.rows.tolist()}) > 20
+    )  # and not the first rows of the class
 
 
 def test_that_no_row_stands_out_is_said(ten_groups):
     fitted, X, _ = ten_groups
-    found = fitted.explain(X[:1])
-    names = ["row 0, which equals it", *(f"row {i}" for i in found.rows[0, 1:])]
-    assert f"closest:  {', '.join(names[:3])} (no row stands out)" in repr(found)
-    assert found.sentences(0)["nearest"] == (
-        f"No training row of {found.label[0]} stands out: many have the same part in its density. The "
+    explanation = fitted.explain(X[:1])
+    names = ["row 0, which equals it", *(f"row {i}" for i in explanation.rows[0, 1:])]
+    assert f"closest:  {', '.join(names[:3])} (no row stands out)" in repr(explanation)
+    assert explanation.sentences(0)["nearest"] == (
+        f"No training row of {explanation.label[0]} stands out: many have the same part in its density. The "
         f"nearest, by the variables that carry the label, are {', '.join(names)}."
     )
 
@@ -61,34 +63,36 @@ def test_rows_that_are_equally_near_are_counted_and_not_named():
     X = pd.DataFrame({"x": rng.normal(size=80), "island": np.where(rng.random(80) < 0.5, "south", "north")})
     X.loc[y == "a", "x"] += 2.0
     sample = pd.DataFrame({"x": [np.nan], "island": ["south"]})
-    found = CorralClassifier(random_state=0).fit(X, y).explain(sample)
-    n_tied = int(((X["island"] == "south") & (y == found.label[0])).sum())
-    assert found.n_tied.tolist() == [n_tied]
-    assert not found.stands_out[0]
-    assert f"closest:  {n_tied} rows are equally near" in repr(found)
-    said = f"No training row of {found.label[0]} stands out: {n_tied} have the same part in its density, and"
-    assert found.sentences(0)["nearest"].startswith(said)
+    explanation = CorralClassifier(random_state=0).fit(X, y).explain(sample)
+    n_tied = int(((X["island"] == "south") & (y == explanation.label[0])).sum())
+    assert explanation.n_tied.tolist() == [n_tied]
+    assert not explanation.stands_out[0]
+    assert f"closest:  {n_tied} rows are equally near" in repr(explanation)
+    sentence = (
+        f"No training row of {explanation.label[0]} stands out: {n_tied} have the same part in its density"
+    )
+    assert explanation.sentences(0)["nearest"].startswith(f"{sentence}, and")
 
 
 def test_rows_that_weigh_more_are_not_nearer(ten_groups):
     _, X, y = ten_groups
     weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
     fitted = CorralClassifier(random_state=0).fit(X, y, sample_weight=weights)
-    found = fitted.explain(X[::20])
-    assert not found.stands_out.any()
-    right = found.label == y[::20]
+    explanation = fitted.explain(X[::20])
+    assert not explanation.stands_out.any()
+    right = explanation.label == y[::20]
     assert right.mean() > 0.8
-    assert_array_equal(found.rows[right, 0], np.arange(len(y))[::20][right])
+    assert_array_equal(explanation.rows[right, 0], np.arange(len(y))[::20][right])
 
 
 def test_a_row_that_stands_out_comes_first():
     X = np.concatenate([np.linspace(0.0, 1.0, 30), np.linspace(5.0, 6.0, 30)])[:, np.newaxis]
     fitted = RodeoClassifier(bandwidth="class").fit(X, np.repeat(["a", "b"], 30))
-    found = fitted.explain([[0.5]])
-    assert found.stands_out[0]
-    assert (np.diff(found.shares[0]) <= 0.0).all()
-    assert found.sentences(0)["nearest"].startswith(
-        f"Training rows of a most like it, with their share of its density: row {found.rows[0, 0]} ("
+    explanation = fitted.explain([[0.5]])
+    assert explanation.stands_out[0]
+    assert (np.diff(explanation.shares[0]) <= 0.0).all()
+    assert explanation.sentences(0)["nearest"].startswith(
+        f"Training rows of a most like it, with their share of its density: row {explanation.rows[0, 0]} ("
     )
 
 
@@ -102,8 +106,10 @@ def test_the_caption_says_that_the_first_row_is_the_row_itself(stands_out):
 
 
 def test_rows_of_a_small_class_are_all_listed():
-    found = RodeoClassifier(bandwidth="class").fit([[0.0], [1.0], [1.1]], ["a", "b", "b"]).explain([[0.0]])
-    assert found.sentences(0)["nearest"].endswith(
+    explanation = (
+        RodeoClassifier(bandwidth="class").fit([[0.0], [1.0], [1.1]], ["a", "b", "b"]).explain([[0.0]])
+    )
+    assert explanation.sentences(0)["nearest"].endswith(
         "with their share of its density: row 0, which equals it (100%)."
     )
 
@@ -113,11 +119,11 @@ def test_missing_values_and_categories_have_distances():
     rows = LabelledRows.sort(TrainingRows(X, np.zeros(5), None, np.array([0, 3])))
     variance = np.var([0.0, 1.0, 0.0, 2.0, 0.0])
     expected = np.array([0.0, 3.0 / variance, 6.0, 2.0, 12.0 / variance + 2.0]) / 4.0
-    found = distances(np.array([0.0, 0.0]), rows, np.array([3.0, 1.0]))
-    assert_allclose(found, expected[rows.numbers])
+    apart = distances(np.array([0.0, 0.0]), rows, np.array([3.0, 1.0]))
+    assert_allclose(apart, expected[rows.numbers])
     # A sample's missing value has no part, and without evidence all variables have the same.
-    found = distances(np.array([np.nan, 1.0]), rows, np.array([3.0, 0.0]))
-    assert_allclose(found, np.array([2.0, 2.0, 2.0, 0.0, 2.0])[rows.numbers])
+    apart = distances(np.array([np.nan, 1.0]), rows, np.array([3.0, 0.0]))
+    assert_allclose(apart, np.array([2.0, 2.0, 2.0, 0.0, 2.0])[rows.numbers])
     assert_array_equal(distances(np.array([np.nan, np.nan]), rows, np.zeros(2)), 0.0)
 
 
@@ -126,6 +132,6 @@ def test_the_command_says_that_no_row_stands_out(ten_groups, tmp_path):
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(30)]).assign(group=y)
     frame.to_csv(tmp_path / "t.csv", index=False)
     run("fit", tmp_path / "t.csv", "-t", "group", "--model", tmp_path / "m.corral", "-q")
-    said = run("explain", tmp_path / "m.corral", tmp_path / "t.csv", "--row", 130).stdout
-    assert "stands out: many have the same part in its density." in said
-    assert "by the variables that carry the label, are row 130, which equals it, row " in said
+    sentence = run("explain", tmp_path / "m.corral", tmp_path / "t.csv", "--row", 130).stdout
+    assert "stands out: many have the same part in its density." in sentence
+    assert "by the variables that carry the label, are row 130, which equals it, row " in sentence

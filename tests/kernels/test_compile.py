@@ -29,7 +29,7 @@ from corral.datasets import make_shifted_groups
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that numba is told to keep compiled code in."""
+    """A folder where numba keeps compiled code."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     return tmp_path
 
@@ -63,9 +63,9 @@ def test_a_truncated_file_is_replaced(folder: Path, suffix: str, size: int) -> N
     file.write_bytes(file.read_bytes()[:size])
     with pytest.warns(
         UserWarning, match=r"^corral compiles its kernels anew, because .* are damaged\.$"
-    ) as said:
+    ) as message:
         assert start()(3.0) == 1.5
-    assert len(said) == 1
+    assert len(message) == 1
     half = start()
     assert half(3.0) == 1.5
     assert hits(half) == 1
@@ -132,10 +132,10 @@ def full_disk() -> Iterator[None]:
 
 def test_a_full_folder_costs_a_warning(folder: Path) -> None:
     for _ in range(2):
-        with full_disk(), pytest.warns(UserWarning, match="NUMBA_CACHE_DIR can name another") as said:
+        with full_disk(), pytest.warns(UserWarning, match="NUMBA_CACHE_DIR can name another") as message:
             assert start()(3.0) == 1.5
-        assert len(said) == 1
-        assert str(folder) in str(said[0].message)
+        assert len(message) == 1
+        assert str(folder) in str(message[0].message)
 
 
 def test_a_full_folder_does_not_bring_older_code_back(folder: Path) -> None:

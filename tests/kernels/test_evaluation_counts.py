@@ -21,17 +21,17 @@ from corral import CorralClassifier, HeldOut, kernels, write_report
 from corral.datasets import make_shifted_groups
 
 # Compiled loops that evaluate densities, and which of their arguments has one number for each of them.
-OF_ALL_VARIABLES = {
+ALL_VARIABLES = {
     "kernel_sums": -1,
     "shrunken_log_means": -1,
     "kernel_weights": -1,
     "log_means": -1,
     "descend": -3,
 }
-OF_SETS_OF_VARIABLES = {"walk_products": -1, "walk_squares": -1}
-LOOPS = OF_ALL_VARIABLES | OF_SETS_OF_VARIABLES
+SETS_OF_VARIABLES = {"walk_products": -1, "walk_squares": -1}
+LOOPS = ALL_VARIABLES | SETS_OF_VARIABLES
 
-pytestmark = pytest.mark.all_divisions  # limits are those of users
+pytestmark = pytest.mark.all_divisions  # the limits hold for users
 
 X, Y = make_shifted_groups(30, groups=(1, 4, 5), random_state=0)
 X = X[:, :4]
@@ -61,8 +61,8 @@ def check(evaluations, *, rows, sets):
     Far fewer than the limit fail as well: the limit is to be lowered, or the loops above are no longer those
     that evaluate densities. Sets are fewer where a density uses some of the variables only.
     """
-    found = [sum(evaluations[name] for name in loops) for loops in (OF_ALL_VARIABLES, OF_SETS_OF_VARIABLES)]
-    for number, limit, least in zip(found, (rows, sets), (0.8, 0.4), strict=True):
+    numbers = [sum(evaluations[name] for name in loops) for loops in (ALL_VARIABLES, SETS_OF_VARIABLES)]
+    for number, limit, least in zip(numbers, (rows, sets), (0.8, 0.4), strict=True):
         assert least * limit <= number <= limit, dict(evaluations)
 
 

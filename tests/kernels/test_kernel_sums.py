@@ -82,7 +82,7 @@ def test_rows_far_apart_in_different_tiles():
 
 @st.composite
 def samples(draw):
-    """Rows of a class, weights, queries, which rows these are (or -1), and bandwidths."""
+    """Rows of a class, weights, samples, which rows these are (or -1), and bandwidths."""
     n, d = draw(st.integers(1, 24)), draw(st.sampled_from([1, 2, 3, 5]))
     random = np.random.RandomState(draw(st.integers(0, 2**32 - 1)))
     X = random.uniform(size=(n, d))
@@ -107,11 +107,11 @@ def samples(draw):
 @given(sample=samples(), tile=st.sampled_from([16, 1024]))
 def test_each_row_leaves_itself_out(sample, tile):
     X, w, x, own, h = sample
-    found = kernel_density(arrange(X, w, tile), x, h, own)
+    log_density = kernel_density(arrange(X, w, tile), x, h, own)
     weights = np.ones(len(X)) if w is None else w
     others = [np.where(np.arange(len(X)) == i, 0.0, weights) for i in own]
     expected = [paper_oracle.kernel_log_density(X, x[q], h, weights=others[q]) for q in range(6)]
-    assert_allclose(found, expected, rtol=1e-13, atol=1e-11)
+    assert_allclose(log_density, expected, rtol=1e-13, atol=1e-11)
 
 
 @pytest.mark.parametrize("w", [None, [1.0], [0.5]])

@@ -149,8 +149,8 @@ def test_one_compilation_per_variant(update: str) -> None:
     # A kernel takes seconds to compile, so it must not be compiled again for a literal or another layout.
     for rows in classes():
         x = rows.take(np.arange(20))
-        for queries in (x, np.asfortranarray(x), x[::2], np.tile(x, 2)[:, :3]):
-            rodeo(rows, GRID, queries, update)
+        for samples in (x, np.asfortranarray(x), x[::2], np.tile(x, 2)[:, :3]):
+            rodeo(rows, GRID, samples, update)
         rodeo(rows, GRID, x, update, np.arange(20))
         rodeo(rows, GRID, x[:1], update, np.array([7], dtype=np.int64))
     # Without weights and with them; the general loop multiplies by weights in any case.

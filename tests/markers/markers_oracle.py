@@ -23,7 +23,7 @@ def contrast(
     n_classes: int,
     *,
     weights: ArrayLike | None = None,
-    level: float = 0.01,
+    significance_level: float = 0.01,
     min_effect: float = 0.15,
     max_cells: int = 500,
 ) -> list[list[dict[str, object]]]:
@@ -37,12 +37,12 @@ def contrast(
             (x, a, w_i) for x, a, w_i in zip(column, codes, w, strict=True) if w_i > 0 and not math.isnan(x)
         ]
         n_varying += len({x for x, _, _ in rows}) > 1
-        by_variable.append(_contrast_of_variable(rows, n_classes, level, min_effect, max_cells))
-    for of_classes in by_variable:
-        for found in of_classes:
-            found["pvalue"] = min(1.0, found["pvalue"] * max(n_varying, 1))
-            found["markers"] = found["noticeable"] and found["pvalue"] <= level
-    return [[of_classes[a] for of_classes in by_variable] for a in range(n_classes)]
+        by_variable.append(_contrast_of_variable(rows, n_classes, significance_level, min_effect, max_cells))
+    for classes_of_variable in by_variable:
+        for results in classes_of_variable:
+            results["pvalue"] = min(1.0, results["pvalue"] * max(n_varying, 1))
+            results["markers"] = results["noticeable"] and results["pvalue"] <= significance_level
+    return [[classes_of_variable[a] for classes_of_variable in by_variable] for a in range(n_classes)]
 
 
 def effects_of_groups(
@@ -90,12 +90,14 @@ def _intraclass_correlation(
     rho = 0.0
     for polynomial in rank_polynomials(counts):
         values = [float(polynomial[distinct.index(r[0])]) for r in rows]
-        mean = {a: sum(values[i] for i in of_class) / len(of_class) for a, of_class in members.items()}
+        mean = {
+            a: sum(values[i] for i in class_counts) / len(class_counts) for a, class_counts in members.items()
+        }
         ssb = ssw = 0.0
-        for (a, _), of_cell in cells.items():
-            center = sum(values[i] for i in of_cell) / len(of_cell)
-            ssb += len(of_cell) * (center - mean[a]) ** 2
-            ssw += sum((values[i] - center) ** 2 for i in of_cell)
+        for (a, _), rows_of_cell in cells.items():
+            center = sum(values[i] for i in rows_of_cell) / len(rows_of_cell)
+            ssb += len(rows_of_cell) * (center - mean[a]) ** 2
+            ssw += sum((values[i] - center) ** 2 for i in rows_of_cell)
         variance = max((ssb / between - ssw / within) / size, 0.0)
         rho = max(rho, variance / (variance + ssw / within) if variance else 0.0)
     return rho
@@ -111,7 +113,11 @@ def least_pvalue(first: Mapping[object, int], second: Mapping[object, int]) -> f
 
 
 def _contrast_of_variable(
-    rows: list[tuple[float, int, Fraction]], n_classes: int, level: float, min_effect: float, max_cells: int
+    rows: list[tuple[float, int, Fraction]],
+    n_classes: int,
+    significance_level: float,
+    min_effect: float,
+    max_cells: int,
 ) -> list[dict[str, object]]:
     counts, values = _cell_counts(rows, n_classes, max_cells)
     active = [a for a in range(n_classes) if sum(counts[a]) >= 3]
@@ -120,12 +126,12 @@ def _contrast_of_variable(
         for b in active:
             if a != b:
                 p, statistic = two_sample_pvalue(counts[min(a, b)], counts[max(a, b)])
-                if p <= level and effect_size(counts[a], counts[b]) < min_effect:
+                if p <= significance_level and effect_size(counts[a], counts[b]) < min_effect:
                     p = 1.0
                 pair_p[a, b], pair_statistic[a, b] = p, statistic
-    background = _contrast_background(counts, active, pair_p, pair_statistic, level, min_effect)
+    background = _contrast_background(counts, active, pair_p, pair_statistic, significance_level, min_effect)
 
-    found = []
+    results = []
     for a in range(n_classes):
         others = [b for b in (background or active) if b != a]
         result: dict[str, object] = {
@@ -135,7 +141,7 @@ def _contrast_of_variable(
             "comparable": False,
         }
         result |= {"effect": 0.0, "background": a in background}
-        found.append(result)
+        results.append(result)
         if a not in active or not others:
             continue
         pooled = [sum(counts[b][v] for b in others) for v in range(len(values))]
@@ -150,7 +156,7 @@ def _contrast_of_variable(
             p = min(1.0, sorted(pair_p[a, b] for b in others)[r - 1] * (len(active) - r))
         result |= {"noticeable": size >= min_effect, "pvalue": p}
         result |= {"comparable": True, "effect": delta}
-    return found
+    return results
 
 
 def _cell_counts(
@@ -174,11 +180,11 @@ def _cell_counts(
     total, below = sum(map(sum, counts)), Fraction(0)
     cells: dict[int, list[int]] = {}
     for v in range(len(values)):
-        here = sum(of_class[v] for of_class in counts)
+        here = sum(class_counts[v] for class_counts in counts)
         # Half-integers go to the even neighbour.
         cells.setdefault(round(round(max_cells * (below + here / 2) / total, 6)), []).append(v)
         below += here
-    merged = [[sum(of_class[v] for v in cell) for cell in cells.values()] for of_class in counts]
+    merged = [[sum(class_counts[v] for v in cell) for cell in cells.values()] for class_counts in counts]
     return merged, [values[cell[0]] for cell in cells.values()]
 
 
@@ -187,7 +193,7 @@ def _contrast_background(
     active: list[int],
     pair_p: Mapping[tuple[int, int], float],
     pair_statistic: Mapping[tuple[int, int], float],
-    level: float,
+    significance_level: float,
     min_effect: float,
 ) -> set[int]:
     """The classes of the background; none if there is no background."""
@@ -198,7 +204,7 @@ def _contrast_background(
     for seed in active:
         group = {seed}
         for b in sorted(set(active) - {seed}, key=lambda b, seed=seed: pair_statistic[seed, b]):
-            if all(min(pair_p[b, c], pair_p[c, b]) > level / n_pairs for c in group):
+            if all(min(pair_p[b, c], pair_p[c, b]) > significance_level / n_pairs for c in group):
                 group.add(b)
         groups.append(group)
     eligible = [group for group in groups if 2 * len(group) > len(active)]
@@ -275,7 +281,7 @@ def two_sample_pvalue(first: list[Fraction], second: list[Fraction]) -> tuple[fl
     for polynomial in rank_polynomials(both):
         norm = sum(c * p_v**2 for c, p_v in zip(both, polynomial, strict=True)) / (n1 + n2)
         total = sum(f * p_v for f, p_v in zip(first, polynomial, strict=True))
-        lengths = [of + p_v**2 / norm for of, p_v in zip(lengths, polynomial, strict=True)]
+        lengths = [length + p_v**2 / norm for length, p_v in zip(lengths, polynomial, strict=True)]
         z = _signed_root(total * abs(total) / norm * (n1 + n2 - 1) / (n1 * n2))
         squares.append(z * z)
         is_fisher = sum(c > 0 for c in both) == 2 and all(c.denominator == 1 for c in first + second)
@@ -286,10 +292,10 @@ def two_sample_pvalue(first: list[Fraction], second: list[Fraction]) -> tuple[fl
             p_values.append(min(1.0, 2 * permutation_tail(first, second, scores, norm)))
     if not p_values:
         return 1.0, 0.0
-    kurtosis = sum(c * of**2 for c, of in zip(both, lengths, strict=True)) / (n1 + n2)
+    kurtosis = sum(c * length**2 for c, length in zip(both, lengths, strict=True)) / (n1 + n2)
     least_rows = max(5 * ((n1 - n2) / (n1 + n2)) ** 2 * kurtosis, 2 * (kurtosis - 29))
     dependent = 2 * max(both) > n1 + n2 or min(n1, n2) < least_rows
-    least, level = math.inf, 0.0
+    least, significance_level = math.inf, 0.0
     for smaller, most, share in ((0, 1, 0.5), (1, 2, 0.25), (2, 4, 0.25)):
         if len(p_values) > smaller:
             together = p_values[:most]
@@ -298,8 +304,8 @@ def two_sample_pvalue(first: list[Fraction], second: list[Fraction]) -> tuple[fl
             else:
                 p = chi2.sf(sum(NormalDist().inv_cdf(p / 2) ** 2 for p in together), len(together))
             least = min(least, p / share)
-            level += share
-    return min(1.0, least * level), max(squares)
+            significance_level += share
+    return min(1.0, least * significance_level), max(squares)
 
 
 def permutation_tail(

@@ -49,7 +49,7 @@ def table(seed: int = 0, n: int = 400) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def samples(contrast: Contrast, y: np.ndarray, a: int, j: int) -> list[np.ndarray]:
-    """Rows of class a, all other rows, and those of the background."""
+    """Rows of class a, all other rows, and rows of the background."""
     background = np.flatnonzero(contrast.background[:, j])
     chosen = background if background.size else np.unique(y)
     return [y == a, y != a, np.isin(y, chosen) & (y != a)]

@@ -1,4 +1,4 @@
-"""Contrast: against loops over fractions and exact distributions; invariances, levels and power."""
+"""Contrast: against loops over fractions and exact distributions; invariances, significance and power."""
 
 from __future__ import annotations
 
@@ -75,15 +75,15 @@ def test_agrees_with_loops(sizes: tuple[int, ...], extra: str) -> None:
         weights = rng.choice([0.0, 0.5, 1.0, 1.75], y.size)
     if extra == "missing":
         X[rng.random(X.shape) < 0.15] = np.nan
-    # A lower level for significance and effects, so that both sides of either are seen.
-    options = {"weights": weights, "level": 0.2, "min_effect": 0.3}
-    found = contrast(X, y, len(sizes), **options)
+    # A lower bound for significance and effects, so that both sides of either are seen.
+    options = {"weights": weights, "significance_level": 0.2, "min_effect": 0.3}
+    results = contrast(X, y, len(sizes), **options)
     expected = markers_oracle.contrast(X, y, len(sizes), **options)
-    assert found.markers.any()
+    assert results.markers.any()
     for name in (*NUMBERS, *NAMES):
-        of_loops = [[one[name] for one in of_class] for of_class in expected]
+        expected_values = [[one[name] for one in class_counts] for class_counts in expected]
         same = assert_array_equal if name in NAMES else partial(assert_allclose, rtol=1e-6, atol=1e-9)
-        same(getattr(found, name), of_loops, err_msg=name)
+        same(getattr(results, name), expected_values, err_msg=name)
 
 
 def test_many_distinct_values_agree_with_loops_over_cells() -> None:
@@ -91,11 +91,11 @@ def test_many_distinct_values_agree_with_loops_over_cells() -> None:
     y = _classes(330, 290)
     X = (rng.standard_normal(y.size) + 0.25 * y)[:, np.newaxis]
     X[:40] = X[40]  # a tie that is larger than a cell
-    found = contrast(X, y, 2)
-    assert found.n_values.tolist() == [620 - 40]
-    for a, (of_loops,) in enumerate(markers_oracle.contrast(X, y, 2)):
-        assert found.pvalue[a, 0] == pytest.approx(of_loops["pvalue"], rel=1e-6)
-        assert found.effect[a, 0] == pytest.approx(of_loops["effect"], rel=1e-6)
+    results = contrast(X, y, 2)
+    assert results.n_values.tolist() == [620 - 40]
+    for a, (expected_values,) in enumerate(markers_oracle.contrast(X, y, 2)):
+        assert results.pvalue[a, 0] == pytest.approx(expected_values["pvalue"], rel=1e-6)
+        assert results.effect[a, 0] == pytest.approx(expected_values["effect"], rel=1e-6)
     values = np.unique(X)
     counts = [(X[y == a] == values).sum(axis=0).astype(float) for a in (1, 0)]
     exact = mannwhitneyu(X[y == 1, 0], X[y == 0, 0]).statistic / (330 * 290) * 2 - 1
@@ -156,8 +156,8 @@ def test_far_tails_of_counts_keep_their_level_in_samples_of_equal_sizes(both: li
     probability = np.exp(log_ways) / comb(2 * n, n)
     assert probability.sum() == pytest.approx(1.0)
     log_p, _ = log_pvalues(first, second)
-    for level in (1e-3, 1e-4, 1e-5, 2e-6):
-        assert probability[log_p <= np.log(level)].sum() <= 1.2 * level
+    for significance_level in (1e-3, 1e-4, 1e-5, 2e-6):
+        assert probability[log_p <= np.log(significance_level)].sum() <= 1.2 * significance_level
 
 
 def test_a_weighted_column_of_two_values_is_tested_nearly_exactly() -> None:
@@ -165,9 +165,9 @@ def test_a_weighted_column_of_two_values_is_tested_nearly_exactly() -> None:
     X = np.zeros((130, 1))
     X[:7] = X[40] = 1.0
     weights = 1.0 + 1e-3 * np.cos(np.arange(130))
-    found = contrast(X, y, 2, weights=weights).pvalue
-    assert_allclose(found, contrast(X, y, 2).pvalue, rtol=0.1)
-    assert found[0, 0] == pytest.approx(
+    results = contrast(X, y, 2, weights=weights).pvalue
+    assert_allclose(results, contrast(X, y, 2).pvalue, rtol=0.1)
+    assert results[0, 0] == pytest.approx(
         markers_oracle.contrast(X, y, 2, weights=weights)[0][0]["pvalue"], rel=1e-6
     )
 
@@ -185,7 +185,7 @@ def _mixed(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return _table(seed, (30, 25, 40, 20))
 
 
-def test_units_and_increasing_transformations_change_nothing() -> None:
+def test_scales_and_increasing_transformations_change_nothing() -> None:
     X, y = _mixed()
     expected = contrast(X, y, 4)
     _agree(contrast(-7.0 + 1e-6 * X, y, 4), expected)
@@ -209,20 +209,20 @@ def test_the_order_of_rows_columns_and_classes_changes_nothing() -> None:
     expected = contrast(X, y, 4)
     rng = np.random.default_rng(0)
     rows, columns, classes = rng.permutation(len(X)), rng.permutation(X.shape[1]), np.array([2, 0, 3, 1])
-    found = contrast(X[rows][:, columns], classes[y[rows]], 4)
+    results = contrast(X[rows][:, columns], classes[y[rows]], 4)
     for name in (*NUMBERS, "statistic"):
         given = getattr(expected, name)[:, columns]
-        assert_allclose(getattr(found, name)[classes], given, rtol=1e-7, atol=1e-12, err_msg=name)
+        assert_allclose(getattr(results, name)[classes], given, rtol=1e-7, atol=1e-12, err_msg=name)
     for name in NAMES:
-        assert_array_equal(getattr(found, name)[classes], getattr(expected, name)[:, columns], err_msg=name)
+        assert_array_equal(getattr(results, name)[classes], getattr(expected, name)[:, columns], err_msg=name)
 
 
 def test_blocks_of_variables_do_not_matter() -> None:
     X, y = _mixed(3)
     many = np.tile(X, 60)  # more than fit into one block of variables
-    found, alone = contrast(many, y, 4), contrast(X, y, 4)
-    assert_allclose(found.statistic, np.tile(alone.statistic, 60), rtol=1e-7, atol=1e-12)
-    assert_array_equal(found.background, np.tile(alone.background, 60))
+    results, alone = contrast(many, y, 4), contrast(X, y, 4)
+    assert_allclose(results.statistic, np.tile(alone.statistic, 60), rtol=1e-7, atol=1e-12)
+    assert_array_equal(results.background, np.tile(alone.background, 60))
 
 
 # --------------------------------------------------------------------------------- weights, missing
@@ -253,8 +253,8 @@ def test_empty_cells_change_no_pvalue() -> None:
     first, second = rng.integers(0, 3, (2, 40, 60)) * (rng.random((2, 40, 60)) < 0.1).astype(float)
     packed = occupied_cells(first, second)
     assert packed[0].shape[1] < 30
-    for of_packed, of_all in zip(log_pvalues(*packed), log_pvalues(first, second), strict=True):
-        assert_allclose(of_packed, of_all, rtol=1e-9, atol=1e-12)
+    for packed_values, all_values in zip(log_pvalues(*packed), log_pvalues(first, second), strict=True):
+        assert_allclose(packed_values, all_values, rtol=1e-9, atol=1e-12)
 
 
 def test_the_scale_of_weights_does_not_matter() -> None:
@@ -275,12 +275,12 @@ def test_weights_of_very_different_sizes_are_compared_in_their_class(seed: int) 
     codes, tiny = rng.integers(0, 3, 60), rng.random(60) < 0.3
     X[codes == 0] += 2.0
     factors = np.array([1e-300, 1.0, 1e300])[codes]
-    found = contrast(X, codes, 3, weights=factors)
-    assert_array_equal(found.pvalue, contrast(X, codes, 3).pvalue)
-    assert found.markers.any()
+    results = contrast(X, codes, 3, weights=factors)
+    assert_array_equal(results.pvalue, contrast(X, codes, 3).pvalue)
+    assert results.markers.any()
     for little in (1e-200, 1e-150, 1e-20):
-        found = contrast(X, codes, 3, weights=np.where(tiny, little, 1.0))
-        assert_array_equal(found.pvalue, contrast(X[~tiny], codes[~tiny], 3).pvalue)
+        results = contrast(X, codes, 3, weights=np.where(tiny, little, 1.0))
+        assert_array_equal(results.pvalue, contrast(X[~tiny], codes[~tiny], 3).pvalue)
 
 
 # ------------------------------------------------------------------------------------- silent cases
@@ -291,14 +291,14 @@ def test_nothing_is_said_of_constant_columns_and_tiny_classes() -> None:
     y = _classes(50, 2, 50, 1, 0)
     X = np.column_stack([np.full(y.size, 3.0), rng.standard_normal(y.size) + 3.0 * (y == 2), y == 1])
     X = np.column_stack([X, np.full(y.size, np.nan)])
-    found = contrast(X, y, 5)
-    assert found.markers.tolist() == [[False, a in (0, 2), False, False] for a in range(5)]
+    results = contrast(X, y, 5)
+    assert results.markers.tolist() == [[False, a in (0, 2), False, False] for a in range(5)]
     silent = np.ones((5, 4), dtype=bool)
     silent[[0, 2], 1] = False
-    assert (found.pvalue[silent] == 1.0).all()
-    assert (found.effect[silent] == 0.0).all()
-    assert_array_equal(found.comparable, ~silent)
-    assert not found.background[[1, 3, 4]].any()
+    assert (results.pvalue[silent] == 1.0).all()
+    assert (results.effect[silent] == 0.0).all()
+    assert_array_equal(results.comparable, ~silent)
+    assert not results.background[[1, 3, 4]].any()
     assert_array_equal(contrast(np.ones((20, 2)), _classes(10, 10), 2).pvalue, np.ones((2, 2)))
     single = contrast(np.arange(20.0)[:, np.newaxis], np.zeros(20, dtype=int), 1)
     assert not single.markers.any()
@@ -349,32 +349,32 @@ def _normals(seed: int, means: list[float], widths: list[float], n: int) -> tupl
 )
 def test_backgrounds_and_markers(means, widths, n, background, marked) -> None:
     X, y = _normals(4, means, widths, n)
-    found = contrast(X, y, len(means))
-    assert np.flatnonzero(found.background[:, 0]).tolist() == background
-    assert np.flatnonzero(found.markers[:, 0]).tolist() == marked
+    results = contrast(X, y, len(means))
+    assert np.flatnonzero(results.background[:, 0]).tolist() == background
+    assert np.flatnonzero(results.markers[:, 0]).tolist() == marked
 
 
 def test_three_classes_apart_of_which_the_last_two_differ_only_just() -> None:
     X, y = _normals(0, [0.0, 3.0, 3.65], [1.0] * 3, 100)
-    found = contrast(np.hstack([X, np.random.default_rng(1).normal(size=(300, 99))]), y, 3)
-    assert not found.background[:, 0].any()
-    assert found.markers[:, 0].all()
+    results = contrast(np.hstack([X, np.random.default_rng(1).normal(size=(300, 99))]), y, 3)
+    assert not results.background[:, 0].any()
+    assert results.markers[:, 0].all()
 
 
 def test_a_class_with_two_modes_is_marked() -> None:
     rng = np.random.default_rng(0)
     X = rng.random((400, 1))
     X[:100, 0] = rng.normal(rng.choice([0.25, 0.75], 100), 0.03)
-    found = contrast(X, _classes(100, 100, 100, 100), 4)
-    assert found.markers[:, 0].tolist() == [True, False, False, False]
+    results = contrast(X, _classes(100, 100, 100, 100), 4)
+    assert results.markers[:, 0].tolist() == [True, False, False, False]
 
 
 def test_negligible_differences_are_left_out_however_significant() -> None:
     X, y = _normals(6, [0.0, 0.1, 0.5], [1.0] * 3, 20_000)
-    found = contrast(X, y, 3)
-    assert found.pvalue[1, 0] < 1e-10
-    assert found.background[:, 0].tolist() == [True, True, False]
-    assert found.markers[:, 0].tolist() == [False, False, True]
+    results = contrast(X, y, 3)
+    assert results.pvalue[1, 0] < 1e-10
+    assert results.background[:, 0].tolist() == [True, True, False]
+    assert results.markers[:, 0].tolist() == [False, False, True]
     assert contrast(X, y, 3, min_effect=0.0).markers.all()
 
 
@@ -383,36 +383,36 @@ def test_a_rare_flag_that_no_other_class_has_is_not_negligible(marked: int) -> N
     y = _classes(400, 400, 400)
     X = np.zeros((1200, 1))
     X[400 * marked : 400 * marked + 20] = 1.0  # 5 %
-    found = contrast(X, y, 3)
+    results = contrast(X, y, 3)
     assert contrast(X, y, 3, min_effect=0.184).markers[marked, 0]
     assert not contrast(X, y, 3, min_effect=0.186).markers.any()
-    assert np.flatnonzero(found.markers).tolist() == [marked]
-    assert np.flatnonzero(~found.background).tolist() == [marked]
+    assert np.flatnonzero(results.markers).tolist() == [marked]
+    assert np.flatnonzero(~results.background).tolist() == [marked]
 
 
 def test_to_lack_a_rare_flag_marks_nothing() -> None:
     y = _classes(400, 400, 400)
     X = np.zeros((1200, 1))
     X[:20] = X[400:420] = 1.0
-    found = contrast(X, y, 3)
-    assert found.pvalue[2, 0] < 0.01
-    assert not found.markers.any()
+    results = contrast(X, y, 3)
+    assert results.pvalue[2, 0] < 0.01
+    assert not results.markers.any()
     assert contrast(X, y, 3, min_effect=0.049).markers[2, 0]
     assert not contrast(X, y, 3, min_effect=0.051).markers[2, 0]
 
 
-# ---------------------------------------------------------------------------------- levels and power
+# ---------------------------------------------------------------------------- significance and power
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
 def test_classes_that_do_not_differ_get_no_variables(kind: str) -> None:
-    found = []
+    results = []
     for seed in range(30):
         rng = np.random.default_rng(seed)
         y = _classes(*rng.integers(15, 40, 5))
         X = COLUMNS[kind](rng, 8 * y.size).reshape(-1, 8)
-        found.append(contrast(X, y, 5).markers.any(axis=1))
-    assert np.mean(found) <= 0.015
+        results.append(contrast(X, y, 5).markers.any(axis=1))
+    assert np.mean(results) <= 0.015
 
 
 @pytest.mark.parametrize(
@@ -435,12 +435,12 @@ def test_a_few_rows_of_many_are_rarely_believed_to_differ(n_rows, n_others, draw
 def test_few_rows_of_a_sample_are_those_of_the_plain_loop(n1: int, n2: int) -> None:
     rng = np.random.default_rng(n1)
     values = np.rint(2.0 * np.concatenate([rng.normal(0.2, 0.7, n1), rng.normal(size=n2)])).astype(int)
-    first, second = (np.bincount(of + 9, minlength=19) for of in (values[:n1], values[n1:]))
+    first, second = (np.bincount(part + 9, minlength=19) for part in (values[:n1], values[n1:]))
     expected, _ = markers_oracle.two_sample_pvalue(
-        *([Fraction(int(c)) for c in of] for of in (first, second))
+        *([Fraction(int(c)) for c in counts] for counts in (first, second))
     )
-    found, _ = log_pvalues(first[np.newaxis].astype(float), second[np.newaxis].astype(float))
-    assert np.exp(found[0]) == pytest.approx(expected, rel=1e-6)
+    results, _ = log_pvalues(first[np.newaxis].astype(float), second[np.newaxis].astype(float))
+    assert np.exp(results[0]) == pytest.approx(expected, rel=1e-6)
     assert expected < 0.5
 
 
@@ -449,14 +449,14 @@ def test_few_rows_of_a_sample_are_those_of_the_plain_loop(n1: int, n2: int) -> N
 def test_a_shift_of_one_deviation_and_a_halved_spread_are_found(
     shift: float, width: float, least: float, n_classes: int
 ) -> None:
-    found = []
+    results = []
     for seed in range(20):
         rng = np.random.default_rng(seed)
         y = _classes(*[100] * n_classes)
         X = rng.standard_normal((y.size, 20))
         X[y == 0, 0] = shift + width * X[y == 0, 0]
-        found.append(contrast(X, y, n_classes).markers[0, 0])
-    assert np.mean(found) >= least
+        results.append(contrast(X, y, n_classes).markers[0, 0])
+    assert np.mean(results) >= least
 
 
 # -------------------------------------------------------------------------------------------- groups
@@ -501,7 +501,7 @@ def test_least_pvalues_are_those_of_the_plain_count():
     rng = np.random.default_rng(0)
     first, second = rng.integers(0, 4, (2, 30, 7)) * rng.integers(0, 2, (2, 30, 7))
     expected = [
-        markers_oracle.least_pvalue(*({g: n for g, n in enumerate(of.tolist()) if n} for of in pair))
+        markers_oracle.least_pvalue(*({g: n for g, n in enumerate(counts.tolist()) if n} for counts in pair))
         for pair in zip(first, second, strict=True)
     ]
     assert_allclose(np.exp(least_log_pvalues(first, second)), expected, rtol=1e-12)
@@ -523,9 +523,9 @@ def test_no_variable_is_found_that_few_groups_cannot_show(n_groups, kind):
             "spread": (0.1 + 10.0 * own) * rows,
         }[kind]
         X[:, 0] = X[:, 0] if kind != "flags" else codes
-        found = contrast(X, codes, 2, groups=groups)
-        assert found.pvalue.min() > 0.1
-        assert not found.markers.any()
+        results = contrast(X, codes, 2, groups=groups)
+        assert results.pvalue.min() > 0.1
+        assert not results.markers.any()
 
 
 def test_groups_across_classes_of_one_row_and_of_one_class():
@@ -579,8 +579,8 @@ def test_few_groups_have_the_tails_of_students_distribution():
     degrees = 1.5 * sum(v for v, _ in terms) ** 2 / sum(v**2 * gamma for v, gamma in terms)
     for log_p in (np.log(0.5), -8.0, -40.0):
         quantile = norm.isf(np.exp(log_p) / 2.0)
-        found = pvalues_with_groups(np.array([log_p]), *apart)
-        assert_allclose(np.exp(found), 2.0 * student.sf(quantile, degrees), rtol=1e-6)
+        results = pvalues_with_groups(np.array([log_p]), *apart)
+        assert_allclose(np.exp(results), 2.0 * student.sf(quantile, degrees), rtol=1e-6)
     # Where each group has rows of both samples alike, differences between groups cancel out.
     assert_allclose(pvalues_with_groups(np.array([-8.0]), apart[0], apart[0]), -8.0)
 
@@ -588,9 +588,9 @@ def test_few_groups_have_the_tails_of_students_distribution():
 def test_groups_leave_what_is_there():
     X, codes, groups = rows_of_groups(0, classes=[(30, 10, 0.6)] * 2)
     X[:, 4] += 3.0 * codes
-    found = contrast(X, codes, 2, groups=groups)
-    assert_array_equal(found.markers, np.arange(10) == np.full((2, 1), 4))
-    assert_array_equal(np.sign(found.effect[:, 4]), [-1.0, 1.0])
+    results = contrast(X, codes, 2, groups=groups)
+    assert_array_equal(results.markers, np.arange(10) == np.full((2, 1), 4))
+    assert_array_equal(np.sign(results.effect[:, 4]), [-1.0, 1.0])
 
 
 def test_estimators_hand_on_their_groups():

@@ -11,7 +11,7 @@ from sklearn.metrics import log_loss
 import corral.data.subsample
 import corral.pool.compression
 from corral import CorralClassifier, load_model, save_model, write_report
-from corral.conformal.typicality import Shares
+from corral.conformal.typicality import Distribution
 from corral.data.scaling import learn_scale
 from corral.evidence.support import Support, rests_on_few
 from corral.parallel import Computation
@@ -360,7 +360,7 @@ def test_explanations_add_up_and_name_rows_of_the_table(fitted, case):
     assert (explanation.stands_for > 1).any() == (case == "numbers")
     support = Support(*(getattr(explanation, name) for name in Support._fields))
     # A cell is not called a single row.
-    unusual = rests_on_few(support, np.ones(4), Shares.of(np.full(99, -0.1), np.ones(99)))
+    unusual = rests_on_few(support, np.ones(4), Distribution.from_values(np.full(99, -0.1), np.ones(99)))
     assert_array_equal(unusual, explanation.stands_for[:, 0] == 1)
     assert classifier.describe().to_frame()["evidence"].notna().all()
 

@@ -20,14 +20,14 @@ from corral.data.subsample import evenly_spaced
 _N_ROWS = 1000
 _LEAST_REMOVED, _MOST_REMOVED = 0.05, 0.6
 
-# Larger differences are those of classes that are ruled out.
+# Larger differences come from classes that are ruled out.
 _LARGEST = 1e50
 
 
 class ExpectedChanges(NamedTuple):
     """What the values that samples lack change, on average."""
 
-    # likeness, odds: (n_samples, n_classes) changes of likenesses and of log odds
+    # unscaled_score, odds: (n_samples, n_classes) changes of unscaled scores and of log odds
     unscaled_score: Floats
     odds: Floats
     present: Floats  # (n_samples,) shares of the used variables that have a value; of one variable at least

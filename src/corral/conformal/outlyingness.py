@@ -1,4 +1,4 @@
-r"""Outlyingness: how far values of single columns lie from those of a class and of all rows.
+r"""Outlyingness: how far values of single columns lie from the values of a class and of all rows.
 
 The score of `typicality` has the terms :math:`4 \sum_j \max(0, e_{yj}(x) - 3)^2` and
 :math:`64 \min(1, \max(0, (\max_j |z_j(x)| - 7) / 2))`.
@@ -12,8 +12,8 @@ outlying the fewer rows lie as far out in the column on the same side, and among
 out. One row in a hundred may count, and at least one, so that not all novel rows of a table with long tails
 are such.
 
-**Training rows** get these terms exactly as a new row does: medians, deviations and nearest values are those
-of a table without the row and its group. Otherwise :math:`|z_j|` of a training row could not exceed
+**Training rows** get these terms exactly as a new row does: medians, deviations and nearest values come
+from a table without the row and its group. Otherwise :math:`|z_j|` of a training row could not exceed
 :math:`(n - 1) / \sqrt n`, whereas that of a new row has no bound, and too many new rows would be novel. In a
 large table several groups are left out of medians and deviations together, to save time.
 
@@ -83,7 +83,7 @@ class ColumnValues:
 
     @cached_property
     def _runs(self) -> tuple[Floats, Integers, Integers, Integers]:
-        """Values between infinite ones, their units, and the positions before and after each unit's run."""
+        """Values between infinite ones, their groups, and the positions before and after each group's run."""
         group_ids = np.concatenate([[-1], self.group_ids, [-1]])
         begins = np.flatnonzero(np.diff(group_ids, prepend=-2))
         run = np.searchsorted(begins, np.arange(group_ids.size), side="right") - 1
@@ -91,7 +91,7 @@ class ColumnValues:
         return values, group_ids, begins[run] - 1, np.append(begins[1:], group_ids.size)[run]
 
     def distances(self, x: Floats, group_ids: Integers | None = None) -> Floats:
-        """How far numbers (n_samples,) lie from the nearest value, perhaps of another unit; 0 if none is."""
+        """How far numbers (n_samples,) lie from the nearest value, perhaps of another group; 0 if none is."""
         values, owners, before, after = self._runs
         left = np.searchsorted(self.values, x)
         right = left + 1
@@ -102,7 +102,7 @@ class ColumnValues:
         return np.where(np.isinf(apart), 0.0, apart)
 
     def beyond(self, x: Floats, is_above: Bools, group_ids: Integers | None) -> Integers:
-        """How many values, perhaps of other units alone, lie at least as far out as numbers (n_samples,)."""
+        """How many values, perhaps of other groups alone, lie at least as far out as numbers (n_samples,)."""
         if group_ids is None:
             below = np.searchsorted(self.values, x, side="right")
             above = self.values.size - np.searchsorted(self.values, x, side="left")
@@ -162,7 +162,7 @@ class Deviations(NamedTuple):
         return np.where(constant, outside, scaled)
 
     def take(self, positions: Integers) -> Deviations:
-        """Those of some tables, one for each sample."""
+        """The medians and deviations of the table that belongs to each sample, by its position."""
         return Deviations(self.center[positions], self.half_width[positions], self.n_equal[positions])
 
 
@@ -175,7 +175,7 @@ class Columns:
     # (n_rows,) which rows are left out together, and `without_part` what is learnt without each part
     parts: Integers
     without_part: Deviations  # arrays (n_parts, n_features)
-    # by class and column; those of all classes where a class has none
+    # by class and column; the values of all classes where a class has none
     values: Sequence[Sequence[ColumnValues]]
     pooled: Sequence[ColumnValues]  # by column, of all classes
 
@@ -205,10 +205,10 @@ class Columns:
         return cls(data, deviations, parts, stacked, by_class, pooled)
 
     def outlyingness(self, X: Floats, points: Integers | None = None) -> Floats:
-        """What values far from those of a class take from scores (n_samples, n_classes).
+        """What values far from the values of a class take from scores (n_samples, n_classes).
 
         The samples are new rows, or the training rows at positions `points`: these are compared with the rows
-        of other units alone, in the deviations that the columns have without their part.
+        of other groups alone, in the deviations that the columns have without their part.
         """
         scaled = apart = self.deviations.scaled(X)
         group_ids = None
@@ -263,7 +263,7 @@ class Columns:
         return int(n_beyond[last]), float(distance[last])
 
     def _most_outlying(self, scaled: Floats, apart: Floats, group_ids: Integers | None = None) -> Floats:
-        """Distances from medians (n_samples, n_features); 0 but for those of the most outlying rows."""
+        """Distances from medians (n_samples, n_features); 0 but for the most outlying rows."""
         rows, columns, distance, n_beyond = self._beyond(scaled, apart, group_ids)
         counted = np.zeros(apart.shape)
         if rows.size:
@@ -277,8 +277,9 @@ class Columns:
     ) -> tuple[Integers, Integers, Floats, Integers]:
         """Rows and columns of values far from medians, their distances, and how many others lie as far out.
 
-        `scaled` is in deviations of all rows, as `pooled` is, and `apart` in those of the rows that samples
-        are compared with; `group_ids` (n_samples,) are those of training rows.
+        `scaled` is in deviations of all rows, as `pooled` is, and `apart` in deviations of the rows that
+        samples are compared with; `group_ids` (n_samples,) are the groups of training rows, None for new
+        rows.
         """
         has_values = np.array([column.values.size > 0 for column in self.pooled], dtype=bool)
         rows, columns = np.nonzero((np.abs(apart) > _EXTREME_FROM) & has_values)  # no missing values

@@ -1,8 +1,8 @@
 r"""Whether a sample is like anything in training, and which labels may be its own: conformal p-values.
 
-Every training row is left out with its copies and its group, and what its class then says of it is what a
-class says of a new row. So the share of a class's rows that are said to be at most as typical as a sample is
-a p-value: if the sample is another row of the class, exchangeable with the others, it is at most a with
+Every training row is left out with its duplicates and its group. Its score in its class is then computed as
+the score of a new row is. So the share of a class's rows that are at most as typical as a sample is a
+p-value: if the sample is another row of the class, exchangeable with the others, it is at most a with
 probability a (Vovk, Gammerman and Shafer, 2005).
 
 **Score.** How typical x is of class y is measured by
@@ -12,14 +12,13 @@ probability a (Vovk, Gammerman and Shafer, 2005).
     u_y(x) = \frac{l_y(x) - c_y}{b} - 4 \sum_j \max(0, e_{yj}(x) - 3)^2
         - 64 \min(1, \max(0, (\max_j |z_j(x)| - 7) / 2)).
 
-The likeness :math:`l_y` is the log density of the class; of a pool it is a mean of its members' log
-densities, each over its own spread. The weights of a pool are those that tell classes apart best, and not
-those that know rows from others; so a member's share in this mean is larger the better it would tell the rows
-of each class from those of the others if the class were not known. The spread :math:`b` is twice the mean
-deviation of the likenesses of training rows, each left out, below the medians of their classes. The centre
-:math:`c_y` is halfway between the median of the class and that of all rows: log densities as they are tell
-rows of other classes best, but call too many rows of wide classes novel; with the median of the class it is
-the other way round.
+The unscaled score :math:`l_y` is the log density of the class; in a pool it is a mean of its members' log
+densities, each over its own spread. The weights of a pool serve to distinguish known classes from each other.
+In this mean a member counts the more, the better it distinguishes the rows of each class from the rows of the
+others when the class is unknown. The spread :math:`b` is twice the mean deviation of the unscaled scores of
+training rows, each left out, below the medians of their classes. The center :math:`c_y` is halfway between
+the median of the class and the median of all rows. Without a center, rows of unknown classes are found best,
+but too many rows of wide classes are novel; with the median of the class it is the other way round.
 
 The other terms are about values of single columns: see `outlyingness`. Training rows have the same terms,
 from the values of other rows, so that the level is kept.
@@ -29,12 +28,12 @@ from the values of other rows, so that the level is kept.
 .. math:: t_y(x) = \frac{1 + n \, \mathrm{share}_{i \in y}(u_y(x_i) \le u_y(x))}{n + 1}.
 
 **Novelty** is a p-value of :math:`\max_y u_y`, among the rows of all classes together. Ranks have only
-coarse p-values, so those of novelty are interpolated, also below the least of them:
-`Shares.interpolated_pvalues`. A row is novel at every significance level from its p-value on.
+coarse p-values, so the p-values of novelty are interpolated, also below the least of them:
+`Distribution.interpolated_pvalues`. A row is novel at every significance level from its p-value on.
 
 **Sets.** A label is in the set of a sample if the p-value of its log odds, among the rows of the class,
-exceeds 1 less the coverage. Log odds of training rows are those of members that did not know their fold, with
-weights that were fitted without them.
+exceeds 1 less the coverage. Log odds of training rows come from members that were fitted without their fold,
+with weights that were fitted without them.
 
 **Missing values.** Fewer values make another log density. So a score compares the log density of a row with
 what rows of the class have on average where the same values are missing, and the spread is that of as many
@@ -66,8 +65,8 @@ MAX_POINTS = 2000
 # A member that tells rows of an unknown class so much less often has a share that is smaller by a factor e.
 _BEHIND = 0.05
 
-# Where log odds of a class are hardly above those of the prior, its rows are told by no variable; and some of
-# what variables tell is left, whatever is missing.
+# The least difference between the log odds of a class and of its prior, and the least share of it that is
+# left whatever is missing: quotients of smaller numbers would be noise.
 _LEAST_ODDS = 0.5
 _LEAST_SHARE = 0.05
 
@@ -80,7 +79,7 @@ _LARGEST_K = 1e9
 
 
 class Estimates(NamedTuple):
-    """What classes say of samples."""
+    """Log densities and scores of samples in classes."""
 
     log_density: Floats  # (n_samples, n_classes) what probabilities are made of
     unscaled_score: Floats  # (n_samples, n_classes) what typicality ranks
@@ -101,14 +100,14 @@ class _Densities(Protocol):
     def joint(self, log_density: Floats) -> Floats: ...
 
 
-class Shares(NamedTuple):
-    """How numbers are distributed."""
+class Distribution(NamedTuple):
+    """The distribution of some numbers, such as the scores of training rows."""
 
     values: Floats  # (n_values,) in order
     below: Floats  # (n_values + 1,) sums of the weights of the first ones
 
     @classmethod
-    def of(cls, values: Floats, weights: Floats) -> Shares:
+    def from_values(cls, values: Floats, weights: Floats) -> Distribution:
         """Sort numbers; those without weight are left out. Weights sum to Kish's number afterwards.
 
         Numbers that differ by rounding only are equal, or their order would depend on the order of the rows.
@@ -165,13 +164,15 @@ def _upper_bounds(x: Floats) -> Floats:
 class Reference(NamedTuple):
     """What left-out rows have in the place of samples."""
 
-    center: Floats  # (n_classes,) of likenesses at the rows of each class, halfway to that of all rows
-    spread: float  # of likenesses below the medians of their classes
+    center: (
+        Floats  # (n_classes,) of unscaled scores at the rows of each class, halfway to the median of all rows
+    )
+    spread: float  # of unscaled scores below the medians of their classes
     odds_center: Floats  # (n_classes,) medians of log odds at the rows of each class
     odds_of_prior: Floats  # (n_classes,) log odds of a row without any value
-    typical: Sequence[Shares] = ()  # for each class the scores of its rows
-    best: Shares = Shares(np.empty(0), np.zeros(1))  # the best scores of all rows
-    odds: Sequence[Shares] = ()  # for each class the standardized log odds of its rows
+    typical: Sequence[Distribution] = ()  # for each class the scores of its rows
+    best: Distribution = Distribution(np.empty(0), np.zeros(1))  # the best scores of all rows
+    odds: Sequence[Distribution] = ()  # for each class the standardized log odds of its rows
 
     def scores(self, unscaled_score: Floats, outlyingness: Floats, expected: ExpectedChanges) -> Floats:
         """How typical samples are of each class (n_samples, n_classes), on a common scale."""
@@ -181,17 +182,17 @@ class Reference(NamedTuple):
         return scores - outlyingness
 
     def spreads(self, expected: ExpectedChanges) -> Floats:
-        """Spreads (n_samples,) of likenesses of as many variables as samples have."""
+        """Spreads (n_samples,) of the unscaled scores of as many variables as samples have."""
         return self.spread * np.sqrt(expected.present)
 
     def odds_scores(self, log_odds: Floats, expected: ExpectedChanges) -> Floats:
         """Log odds (n_samples, n_classes), relative to rows of the class that lack the same values.
 
-        Mean and variance of log odds are both proportional to what the variables tell of the class, as they
-        are for normal densities of equal covariance.
+        Mean and variance of log odds are both proportional to what the variables add to the log odds of the
+        class, as they are for normal densities of equal covariance.
         """
-        told = np.maximum(self.odds_center - self.odds_of_prior, _LEAST_ODDS)
-        share = np.clip(1.0 + expected.odds / told, _LEAST_SHARE, 1.0)
+        odds_of_variables = np.maximum(self.odds_center - self.odds_of_prior, _LEAST_ODDS)
+        share = np.clip(1.0 + expected.odds / odds_of_variables, _LEAST_SHARE, 1.0)
         scores: Floats = (log_odds - self.odds_center - expected.odds) / np.sqrt(share)
         scores[expected.has_none] = np.inf
         return scores
@@ -200,24 +201,24 @@ class Reference(NamedTuple):
 def rounded(values: Floats, smallest: float = 1.0) -> Floats:
     """Numbers with nine significant digits; those below `smallest` with as many decimals as it has."""
     size = np.maximum(np.abs(np.where(np.isfinite(values), values, 0.0)), smallest)
-    unit = 10.0 ** (np.floor(np.log10(size)) - _DIGITS_OF_SCORES + 1.0)
-    return np.round(values / unit) * unit
+    last_digit = 10.0 ** (np.floor(np.log10(size)) - _DIGITS_OF_SCORES + 1.0)
+    return np.round(values / last_digit) * last_digit
 
 
-def excess_pvalue(n_novel: int, n_rows: int, level: float, n_training: float) -> float:
+def excess_pvalue(n_novel: int, n_rows: int, significance_level: float, n_training: float) -> float:
     """Probability that at least so many of n rows are novel at a level by chance: a beta-binomial test.
 
     The score below which rows are novel is a quantile of the scores of `n_training` rows. So the share of
     like rows below it has a beta distribution around the level, and their number a beta-binomial one.
     """
-    rank = level * (n_training + 1.0)
+    rank = significance_level * (n_training + 1.0)
     return float(betabinom.sf(n_novel - 1, n_rows, rank, n_training + 1.0 - rank))
 
 
-def _by_class(values: Floats, codes: Integers, weights: Floats, n_classes: int) -> list[Shares]:
+def _by_class(values: Floats, codes: Integers, weights: Floats, n_classes: int) -> list[Distribution]:
     """Distributions in each class; of all rows where a class has none that could be left out."""
-    by_class = [Shares.of(values[codes == y], weights[codes == y]) for y in range(n_classes)]
-    all_classes = Shares.of(values, weights)
+    by_class = [Distribution.from_values(values[codes == y], weights[codes == y]) for y in range(n_classes)]
+    all_classes = Distribution.from_values(values, weights)
     return [shares if shares.n > 0.0 else all_classes for shares in by_class]
 
 
@@ -245,13 +246,15 @@ def medians_and_spread(own: Floats, codes: Integers, weights: Floats, n_classes:
 
 
 class Judgement(NamedTuple):
-    """What is said of samples."""
+    """How typical samples are."""
 
     scores: Floats  # (n_samples, n_classes) how typical they are, on a scale that classes share
     typicality: Floats  # (n_samples, n_classes) p-values of these scores
-    novelty: Floats  # (n_samples,) interpolated p-value of the best score among those of all training rows
+    novelty: (
+        Floats  # (n_samples,) interpolated p-value of the best score among the best scores of training rows
+    )
     n_rows: float  # how many training rows of equal weight these are
-    spread: Floats  # (n_samples,) of likenesses, which scores are in units of
+    spread: Floats  # (n_samples,) of unscaled scores, by which they are divided
 
     @property
     def nearest(self) -> Integers:
@@ -270,7 +273,7 @@ class Judgement(NamedTuple):
 
 
 class Trust:
-    """Training rows, each left out by the densities, as a yardstick for samples."""
+    """Training rows, each left out by the densities, as the reference of samples."""
 
     def __init__(self, densities: _Densities) -> None:
         data = densities.compared_rows
@@ -283,7 +286,7 @@ class Trust:
         self._changes: Floats | None = None
 
     def judge(self, X: Floats, unscaled_score: Floats, computation: Computation) -> Judgement:
-        """Compare samples and their likenesses with training rows."""
+        """Compare samples and their unscaled scores with training rows."""
         reference, expected = self.reference(computation), self._expected(X, computation)
         scores = reference.scores(unscaled_score, self.columns.outlyingness(X), expected)
         novelty = reference.best.interpolated_pvalues(scores.max(axis=1))
@@ -328,7 +331,7 @@ class Trust:
         odds = reference.odds_scores(log_odds, expected)
         return reference._replace(
             typical=_by_class(scores[own, codes], *rows),
-            best=Shares.of(scores.max(axis=1), weights),
+            best=Distribution.from_values(scores.max(axis=1), weights),
             odds=_by_class(odds[own, codes], *rows),
         )
 
@@ -344,7 +347,7 @@ class Trust:
         return expected_changes(missing, used, none if self._changes is None else self._changes)
 
     def _learn_changes(self, used: Bools, computation: Computation) -> Floats:
-        """Changes (2, n_classes, n_features) of likenesses and log odds by missing values."""
+        """Changes (2, n_classes, n_features) of unscaled scores and log odds by missing values."""
         densities = self._densities
         X = densities.compared_rows.X[self._points]
         rows, removed = draw_removals(X, used)
@@ -358,16 +361,16 @@ class Trust:
             (after.unscaled_score, before.unscaled_score),
             (self._log_odds(after.log_density), self._log_odds(before.log_density)),
         ):
-            with np.errstate(invalid="ignore"):  # a class without other rows says nothing
+            with np.errstate(invalid="ignore"):  # a class without other rows has no density
                 difference = new[own, codes] - old[position][own, codes]
             changes.append(learn_changes(difference, removed, codes, weights, n_classes, used))
         return np.array(changes)
 
 
-def _pvalues(distributions: Sequence[Shares], scores: Floats) -> Floats:
-    """P-values (n_samples, n_classes) of scores, each among those of the rows of its class."""
+def _pvalues(distributions: Sequence[Distribution], scores: Floats) -> Floats:
+    """P-values (n_samples, n_classes) of scores, each among the scores of the rows of its class."""
     columns = zip(distributions, scores.T, strict=True)
-    return np.column_stack([shares.pvalues(of_class) for shares, of_class in columns])
+    return np.column_stack([distribution.pvalues(column) for distribution, column in columns])
 
 
 def shares_of_members(left_out: Floats, codes: Integers, weights: Floats) -> Floats:
@@ -403,7 +406,7 @@ def _told_apart(unscaled_score: Floats, codes: Integers, weights: Floats) -> flo
         best = np.delete(scores, y, axis=1).max(axis=1)
         members, others = (codes == y) & (weights > 0.0), (codes != y) & (weights > 0.0)
         if members.any() and others.any():
-            shares = Shares.of(best[others], weights[others])
+            shares = Distribution.from_values(best[others], weights[others])
             scores_of_members = rounded(best[members])
             ends = [
                 np.searchsorted(shares.values, scores_of_members, side=side) for side in ("left", "right")
@@ -416,9 +419,9 @@ def _told_apart(unscaled_score: Floats, codes: Integers, weights: Floats) -> flo
 def weigh_points(data: LabelledRows, points: Integers) -> Floats:
     """Weights of the calibration rows, rescaled to the class total; 0 where a class has no other group."""
     given, codes = data.all_weights, data.codes[points]
-    of_class, of_points = (
+    class_totals, point_totals = (
         np.bincount(data.codes[rows], given[rows], minlength=data.labels.size)
         for rows in (slice(None), points)
     )
-    factor = of_class / np.maximum(of_points, 1e-300)
+    factor = class_totals / np.maximum(point_totals, 1e-300)
     return np.where(data.is_alone[points], 0.0, given[points] * factor[codes])

@@ -33,8 +33,8 @@ SetEstimates = Callable[[Integers], Estimates]
 class Explainer(ABC):
     """Evaluates the densities of a model at samples, variable by variable and set by set.
 
-    `estimates` are those of the samples X (n_samples, n_features), if they have been computed. If samples are
-    training rows, they are `examples`, and kernels of their units are left out of sets.
+    `estimates` belong to the samples X (n_samples, n_features), if they have been computed. If samples are
+    training rows, they are `examples`, and the kernels of their groups are left out.
     """
 
     model: LocalModel
@@ -56,7 +56,7 @@ class Explainer(ABC):
 
     @cached_property
     def estimates(self) -> Estimates:
-        """Log densities and likenesses (n_samples, n_classes) of the samples, with their bandwidths."""
+        """Log densities and unscaled scores (n_samples, n_classes) of the samples, with their bandwidths."""
         return self._evaluate() if self._given is None else self._given
 
     @property
@@ -76,7 +76,7 @@ class Explainer(ABC):
         Rows that are `left_out` (n_samples, n_rows) have none; they all are 0 where no other row has any.
         """
 
-    def of_sets(self, a: int, samples: Integers, coalitions: Coalitions) -> Estimates:
+    def evaluate_sets(self, a: int, samples: Integers, coalitions: Coalitions) -> Estimates:
         """Estimates (n_samples, n_sets) of samples, by their positions, in class a for sets of variables."""
         estimates = Estimates(*np.empty((2, samples.size, len(coalitions.members))))
         marginals = self._marginals(a, coalitions)
@@ -175,8 +175,8 @@ def _shares_of_others(shares: Floats, left_out: Bools | None) -> Floats:
     """Shares (n_samples, n_rows) of the rows that are not left out, which sum to 1 if they are not all 0."""
     if left_out is None:
         return shares
-    of_others = np.where(left_out, 0.0, shares)
-    shares = of_others / np.maximum(of_others.sum(axis=1, keepdims=True), TINY)
+    remaining = np.where(left_out, 0.0, shares)
+    shares = remaining / np.maximum(remaining.sum(axis=1, keepdims=True), TINY)
     return shares
 
 
@@ -197,7 +197,7 @@ def _product_conditionals(rows: ClassRows, x: Floats, h: Floats) -> tuple[Floats
 
 
 def _relative_terms(rows: ClassRows, x: Floats, h: Floats) -> tuple[Floats, Floats]:
-    """Exponents (n_rows, n_used) less those of the nearest row, and these (n_used,) with their norms."""
+    """Exponents (n_rows, n_used) less those at the nearest row, and these (n_used,) with their norms."""
     if not rows.is_plain or np.isnan(x).any():
         T = -log_factors(rows, x[np.newaxis], h[np.newaxis], np.array([-1]))[0].T
         nearest = T[T.sum(axis=1).argmin()]
@@ -226,10 +226,10 @@ class PoolExplainer(Explainer):
             return self.model.estimates(self.X, self.computation)
         if self._category_counts is None:
             return self.model.estimates_without(self._group_left_out, self.X)
-        # Without its group, a row changes how often categories occur as well, which sets of variables know.
+        # Leaving a group out changes how often categories occur, too, which `evaluate_sets` accounts for.
         d, n_classes = self.X.shape[1], self.model.labels.size
         order = Coalitions.sampled(np.flatnonzero(self.used), d, 1)
-        by_class = [self.of_sets(a, np.arange(len(self.X)), order) for a in range(n_classes)]
+        by_class = [self.evaluate_sets(a, np.arange(len(self.X)), order) for a in range(n_classes)]
         complete = order.chains[0, -1]
         return Estimates(
             np.column_stack([estimates.log_density[:, complete] for estimates in by_class]),
@@ -254,8 +254,8 @@ class PoolExplainer(Explainer):
         conditional = np.zeros((samples.size, self.X.shape[1]))
         shares = np.zeros((samples.size, n_rows))
         for member, weight, scaled in zip(pool.members, pool.weights, self._scaled, strict=True):
-            of_member, share = member.classes[a].conditionals(scaled[samples])
-            conditional += weight * of_member
+            log_ratio, share = member.classes[a].conditionals(scaled[samples])
+            conditional += weight * log_ratio
             shares += weight * _shares_of_others(share, left_out)
         return conditional, shares / pool.weights.sum()
 

@@ -1,4 +1,4 @@
-"""Why samples get their labels, on arrays, and what is known of a model before any sample."""
+"""Why samples get their labels, on arrays, and what depends on the model alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from corral.array_types import Bools, Floats, Integers
-from corral.conformal.typicality import Estimates, Judgement, Shares
+from corral.conformal.typicality import Distribution, Estimates, Judgement
 from corral.evidence.explainers import explainer_of
 from corral.evidence.log_odds import RowEvidence, class_evidence, explanation_coalitions, row_evidence
 from corral.evidence.novelty import median_parts, novelty_parts
@@ -44,7 +44,7 @@ def explain_rows(
     conditional : (n_samples, n_features) the same for each variable when all others are known.
     support : training rows behind the labels.
     on_few : (n_samples,) whether labels rest on one row or group, which is unusual for the table.
-    unlikeness : (n_samples, n_features) what makes samples unlike the class nearest to them.
+    novelty_parts : (n_samples, n_features) what makes samples unlike the class nearest to them.
     """
     explainer, kept = explainer_of(model, X, computation, estimates), _kept_evidence(model)
     coalitions = kept.coalitions or explanation_coalitions(explainer)
@@ -84,12 +84,12 @@ class _ModelEvidence:
 
     class_evidence: Floats | None = None  # (n_classes, n_features)
     coalitions: Coalitions | None = None  # sets of variables of explanations, if they are not too large
-    largest_shares: Shares | None = None  # of single rows or groups at training rows
-    # by class (n_features,) medians of contributions to the likenesses of its rows
+    largest_shares: Distribution | None = None  # of single rows or groups at training rows
+    # by class (n_features,) medians of contributions to the unscaled scores of its rows
     medians: dict[int, Floats] = field(default_factory=dict)
 
 
-# Forgotten together with the model, and no part of its files and copies.
+# Forgotten together with the model, and no part of its files and duplicates.
 _KEPT: WeakKeyDictionary[LocalModel, _ModelEvidence] = WeakKeyDictionary()
 
 

@@ -19,12 +19,12 @@ _MOST_VALUES = 8_000_000
 
 
 class RowEvidence(NamedTuple):
-    """What adds up to the log odds of labels over their rivals, and to a likeness."""
+    """What adds up to the log odds of labels over their rivals, and to an unscaled score."""
 
     base: Floats  # (n_samples,) log odds before anything is known of a sample
-    evidence: Floats  # (n_samples, n_features) contributions of the variables; 0 for gaps
+    evidence: Floats  # (n_samples, n_features) contributions of the variables; 0 for missing values
     error: Floats  # (n_samples, n_features) their standard errors; 0 where they are exact
-    # (n_samples, n_features) contributions to the likeness in a class; 0 where that is infinite
+    # (n_samples, n_features) contributions to the unscaled score in a class; 0 where that is infinite
     unscaled_score: Floats
 
 
@@ -93,7 +93,7 @@ def _values_of_sets(
         for y in np.union1d(np.union1d(label, rival), nearest[nearest >= 0]).tolist():
             is_label, is_rival, is_near = label == y, rival == y, nearest == y
             has_part = is_label | is_rival | is_near
-            estimates = explainer.of_sets(y, samples[has_part], coalitions)
+            estimates = explainer.evaluate_sets(y, samples[has_part], coalitions)
             log_odds[is_label] += estimates.log_density[is_label[has_part]]
             log_odds[is_rival] -= estimates.log_density[is_rival[has_part]]
             unscaled_score[is_near] = estimates.unscaled_score[is_near[has_part]]
@@ -103,7 +103,7 @@ def _values_of_sets(
 def explanation_coalitions(explainer: Explainer) -> Coalitions:
     """Sets of variables, as many as seem worth their time; they depend on the model alone."""
     n_kernels = 2 * max(sum(explainer.sizes(a)) for a in range(explainer.model.labels.size))
-    return Coalitions.of(np.flatnonzero(explainer.used), explainer.X.shape[1], n_kernels)
+    return Coalitions.choose(np.flatnonzero(explainer.used), explainer.X.shape[1], n_kernels)
 
 
 def blocks_of_samples(n_samples: int, n_values: int) -> Iterator[Integers]:
@@ -137,7 +137,7 @@ def class_evidence(model: LocalModel, computation: Computation) -> Floats:
     examples = Examples.concatenate([model.examples(a) for a in present])
     explainer = explainer_of(model, examples.X, computation, examples=examples)
     rival = strongest_rivals(model.joint(explainer.estimates.log_density), examples.codes)
-    coalitions = Coalitions.of(np.flatnonzero(explainer.used), examples.X.shape[1], np.inf)
+    coalitions = Coalitions.choose(np.flatnonzero(explainer.used), examples.X.shape[1], np.inf)
     row_values = row_evidence(explainer, examples.codes, rival, coalitions).evidence
     for a in present:
         rows = examples.codes == a

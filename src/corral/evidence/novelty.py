@@ -2,17 +2,17 @@ r"""Which variables make a sample unlike a class.
 
 The log density of a sample in a class is divided among the variables as log odds are in `log_odds`: by
 Shapley's values :math:`\phi_j(x)` of the logarithm of the density of known variables. They add up to it, and
-are compared with those at rows of the class, each left out. Of a pool it is the likeness (see
-`conformal.typicality`). With the spread b of likenesses and the term of columns that scores have, the
-unlikeness of variable j in class y is
+are compared with the values at rows of the class, each left out. In a pool, the unscaled score takes the
+place of the log density (see `conformal.typicality`). With the spread b of unscaled scores and the term of
+columns that scores have, the novelty of variable j in class y is
 
 .. math::
 
     l_j(x) = \frac{\mathrm{median}_{i \in y}(\phi_j(x_i)) - \phi_j(x)}{b} + 4 \max(0, e_{yj}(x) - 3)^2,
 
-and 0 for a gap; the variable furthest from its median has the term for extreme values as well. Its sum over
-the variables is less the score but for a constant of the class (and of the variables that are known), so that
-a variable with l_j makes the score lower by l_j than a usual row has it.
+and 0 for a missing value; the variable furthest from its median has the term for extreme values as well. The
+sum over the variables is less the score but for a constant of the class (and of the variables that are
+present): a variable with l_j makes the score lower by l_j than a typical row has it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def novelty_parts(
 ) -> Floats:
     """How much each variable (n_samples, n_features) makes samples unlike the class nearest to them.
 
-    `parts` (n_samples, n_features) are contributions to the likeness in this class, and `medians` the medians
-    of the same at its rows.
+    `parts` (n_samples, n_features) are contributions to the unscaled score in this class, and `medians` the
+    medians of the same at its rows.
     """
     far = model.trust.columns.terms(X, judgement.nearest)
     spread = judgement.spread[:, np.newaxis]
@@ -46,15 +46,15 @@ def novelty_parts(
 
 
 def median_parts(model: LocalModel, a: int, coalitions: Coalitions, computation: Computation) -> Floats:
-    """Medians (n_features,) of contributions to likenesses at rows of a class, each left out."""
+    """Medians (n_features,) of contributions to unscaled scores at rows of a class, each left out."""
     examples = model.examples(a)
     explainer = explainer_of(model, examples.X, computation, examples=examples)
     parts = np.empty(examples.X.shape)
     for block in blocks_of_samples(len(parts), len(coalitions.members)):
-        parts[block] = score_parts(explainer.of_sets(a, block, coalitions).unscaled_score, coalitions)
-    known = ~np.isnan(examples.X)
+        parts[block] = score_parts(explainer.evaluate_sets(a, block, coalitions).unscaled_score, coalitions)
+    present = ~np.isnan(examples.X)
     return np.array(
-        [lower_median(x[has], examples.weights[has]) for x, has in zip(parts.T, known.T, strict=True)]
+        [lower_median(x[has], examples.weights[has]) for x, has in zip(parts.T, present.T, strict=True)]
     )
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corral.array_types import Bools, Floats, Integers
-from corral.conformal.typicality import Shares, rounded
+from corral.conformal.typicality import Distribution, rounded
 from corral.data.dataset import LabelledRows
 from corral.data.hashing import equality_keys
 from corral.data.subsample import evenly_spaced
@@ -120,7 +120,7 @@ def _own(rows: LabelledRows, equal: Bools) -> Bools:
 
 
 def _largest_shares(rows: LabelledRows, shares: Floats) -> Floats:
-    """The largest share (n_samples,) of one of the rows of a class, or of those of one group together."""
+    """The largest share (n_samples,) of one row of a class, or of the rows of one group together."""
     if not len(rows.X):
         return np.zeros(len(shares))
     largest: Floats = (sums_by_group(shares, rows.group_ids) if rows.grouped else shares).max(axis=1)
@@ -132,8 +132,8 @@ def _strongest(
 ) -> tuple[Integers, Bools, Integers]:
     """Positions (n_samples, n_listed) of the strongest rows of a class, whether they stand out, and ties.
 
-    By their shares (n_samples, n_rows), and where these are equal by their distances from the samples X. If
-    shares are those of the weights, they say nothing, and distances decide.
+    Rows are ranked by their shares (n_samples, n_rows), and where these are equal by their distances from the
+    samples X. If shares are proportional to the weights of the rows, distances alone decide.
     """
     n_tied = np.ones(len(X), dtype=np.int64)
     if not len(rows.X):
@@ -170,7 +170,7 @@ def distances(x: Floats, rows: LabelledRows, importance: Floats) -> Floats:
     return mean
 
 
-def rests_on_few(support: Support, largest_of_others: Floats, largest: Shares) -> Bools:
+def rests_on_few(support: Support, largest_of_others: Floats, largest: Distribution) -> Bools:
     """Whether labels (n_samples,) rest on one row or group that is not the sample itself.
 
     Its share is compared with the `largest` shares at training rows, which are left out, too.
@@ -180,7 +180,7 @@ def rests_on_few(support: Support, largest_of_others: Floats, largest: Shares) -
     return (largest_of_others > _MORE_THAN_HALF) & (pvalues <= _UNUSUAL) & is_row
 
 
-def largest_shares(model: LocalModel, computation: Computation) -> Shares:
+def largest_shares(model: LocalModel, computation: Computation) -> Distribution:
     """Largest shares, times -1, of single rows or groups at training rows, each left out with its group.
 
     They are 1 where nothing else has a share. A class with two groups has but one when the other is left out.
@@ -200,15 +200,15 @@ def largest_shares(model: LocalModel, computation: Computation) -> Shares:
         largest = _largest_shares(model.data.take(rows), shares)
         values.append(np.where(largest > 0.0, largest, 1.0))
         weights.append(np.full(len(own), model.data.counts[a] / len(own)))
-    return Shares.of(-np.concatenate(values), np.concatenate(weights))
+    return Distribution.from_values(-np.concatenate(values), np.concatenate(weights))
 
 
 def _blocks_of_equals(codes: Integers) -> Iterator[Integers]:
     """Positions of equal numbers, some at a time: shares of all rows for all samples would be large."""
     for code in np.unique(codes):
-        at = np.flatnonzero(codes == code)
-        for first in range(0, at.size, BLOCK):
-            yield at[first : first + BLOCK]
+        positions = np.flatnonzero(codes == code)
+        for first in range(0, positions.size, BLOCK):
+            yield positions[first : first + BLOCK]
 
 
 def typical_rows(model: LocalModel, a: int, n_rows: int, computation: Computation) -> list[int]:

@@ -2,6 +2,6 @@
 
 `contrast` is the entry point: `learn_contrast` compares every class with its background. `value_counts`
 counts the values of each class, and `background` finds the classes that are alike. `rank_tests` compare two
-samples by ranks, and `group_effects` accounts for rows that come in groups. `distributions` has curves to be
-drawn.
+samples by ranks, and `group_effects` accounts for rows that come in groups. `distributions` has curves for
+figures.
 """

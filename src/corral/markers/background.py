@@ -1,7 +1,7 @@
 """The background of each variable: the classes that are alike in it.
 
-Two classes differ if their difference is significant at the level over the number of pairs, and not
-negligible. Among the sets of classes of which no two differ, the background is the largest one, if most
+Two classes differ if their difference is significant at the significance level over the number of pairs, and
+not negligible. Among the sets of classes of which no two differ, the background is the largest one, if most
 classes belong to it. Where there is none, a smaller set will do that is wider than the other classes rather
 than high or low: most classes may be concentrated, each in its own way, where the rest are spread out.
 Otherwise the variable has no background, as where all classes lie at different places. Each of two classes is
@@ -24,7 +24,7 @@ from corral.markers.rank_tests import (
 from corral.markers.value_counts import BLOCK, ValueCounts
 
 
-def compare_pairs(table: ValueCounts, level: float, min_effect: float) -> tuple[Floats, Floats]:
+def compare_pairs(table: ValueCounts, significance_level: float, min_effect: float) -> tuple[Floats, Floats]:
     """Logarithms of p-values and largest squared statistics (n_variables, n_classes, n_classes) of all pairs.
 
     A p-value is 1 where the difference is significant but negligible for the first class, and where no pair
@@ -32,7 +32,7 @@ def compare_pairs(table: ValueCounts, level: float, min_effect: float) -> tuple[
     """
     _, n_classes, n_cells = table.counts.shape
     log_p, statistic = np.zeros((2, len(table.counts), n_classes, n_classes))
-    active = table.active & _may_differ(table, level)[:, np.newaxis]
+    active = table.active & _may_differ(table, significance_level)[:, np.newaxis]
     tests = np.argwhere(np.triu(active[:, :, np.newaxis] & active[:, np.newaxis, :], 1))
     step = max(1, BLOCK // max(n_cells, table.clusters.counts.shape[2]))
     for start in range(0, len(tests), step):
@@ -43,7 +43,7 @@ def compare_pairs(table: ValueCounts, level: float, min_effect: float) -> tuple[
         log_p[j, a, b] = log_p[j, b, a] = p
         statistic[j, a, b] = statistic[j, b, a] = squared
         # Effects matter only where there is significance.
-        significant = p <= np.log(level)
+        significant = p <= np.log(significance_level)
         j, a, b = j[significant], a[significant], b[significant]
         first, second = first[significant], second[significant]
         _, effects = effects_between(first, second)
@@ -52,28 +52,30 @@ def compare_pairs(table: ValueCounts, level: float, min_effect: float) -> tuple[
     return log_p, statistic
 
 
-def _may_differ(table: ValueCounts, level: float) -> Bools:
+def _may_differ(table: ValueCounts, significance_level: float) -> Bools:
     """Whether the two largest classes of each variable (n_variables,) have enough rows for a small p-value.
 
-    A p-value of a pair matters if it is at most the level over the number of classes that a class need not
-    differ from (see `contrast`); the level over the number of pairs is less.
+    A p-value of a pair matters if it is at most the significance level over the number of classes that a
+    class need not differ from (see `contrast`); the significance level over the number of pairs is less.
     """
     active = table.active
     n_active = active.sum(axis=1)
     sizes = np.sort(np.where(active, table.counts.sum(axis=2), 0.0), axis=1)
     # The least p-value: two of all ways to share out the rows.
     least = np.log(2.0) - log_choose(sizes[:, -1], sizes[:, -2:].min(axis=1))
-    return np.asarray((n_active >= 2) & (least <= np.log(level / np.maximum(n_active - n_active // 2, 1))))
+    return np.asarray(
+        (n_active >= 2) & (least <= np.log(significance_level / np.maximum(n_active - n_active // 2, 1)))
+    )
 
 
 def find_background(
-    table: ValueCounts, log_p: Floats, statistic: Floats, level: float, min_effect: float
+    table: ValueCounts, log_p: Floats, statistic: Floats, significance_level: float, min_effect: float
 ) -> Bools:
     """Classes (n_variables, n_classes) of the background, by what `compare_pairs` returns."""
     active = table.active
     n_active = active.sum(axis=1)
     n_pairs = np.maximum(n_active * (n_active - 1) // 2, 1)
-    is_negligible = log_p > np.log(level / n_pairs)[:, np.newaxis, np.newaxis]
+    is_negligible = log_p > np.log(significance_level / n_pairs)[:, np.newaxis, np.newaxis]
     comparable = active[:, :, np.newaxis] & active[:, np.newaxis, :]
     alike = is_negligible & is_negligible.swapaxes(1, 2) & comparable
     background = np.asarray(active & (n_active >= 2)[:, np.newaxis])
@@ -97,10 +99,10 @@ def _alike_sets(alike: Bools, statistic: Floats) -> Bools:
     itself = np.eye(n_classes, dtype=bool)
     nearest = np.argsort(np.where(itself, -1.0, statistic), axis=2, kind="stable")
     sets = itself & alike
-    for candidate in np.moveaxis(nearest, 2, 0)[1:]:
-        like_candidate = np.take_along_axis(alike, candidate[:, :, np.newaxis], axis=1)
-        joins = np.asarray((like_candidate | ~sets).all(axis=2) & sets.any(axis=2))
-        sets |= itself[candidate] & joins[:, :, np.newaxis]
+    for other in np.moveaxis(nearest, 2, 0)[1:]:
+        like_other = np.take_along_axis(alike, other[:, :, np.newaxis], axis=1)
+        joins = np.asarray((like_other | ~sets).all(axis=2) & sets.any(axis=2))
+        sets |= itself[other] & joins[:, :, np.newaxis]
     return sets
 
 

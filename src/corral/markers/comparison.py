@@ -2,11 +2,12 @@ r"""Each class beside all other rows: the numbers that sentences about a class s
 
 `contrast` decides by a test which variables mark a class, and compares it with a background. A reader
 compares it with all other rows. So medians, quartiles and shares are computed here from the rows as they were
-given, duplicates and all; groups do not matter. Without weights, quantiles are those of numpy and pandas
+given, duplicates and all; groups do not matter. Without weights, quantiles are as in numpy and pandas
 (linear interpolation). With weights, a quantile is the value up to which the share q of the weight lies, or
 the mean of two values if exactly that share lies up to the first one.
 
-**The effect** says how well a variable tells the class from all other rows, from -1 to 1. It is one of
+**The effect** says how well a variable distinguishes the class from all other rows, from -1 to 1. It is one
+of
 
 - Cliff's delta, :math:`P(X > Y) - P(X < Y)` or twice the area under the ROC curve less 1, for a class that is
   *high* or *low*;
@@ -252,11 +253,11 @@ def _compare_numbers(column: _Column, test: _Test) -> _Compared:
     bounds, shares = np.full((2, n_classes), np.nan), np.full((3, n_classes), np.nan)
     few, faint = values.size <= FEW_VALUES, test.markers & (np.abs(effect) < MIN_EFFECT)
     by_value = few & ((values.size == 2) | (middles[0] == middles[1]) | (direction == "") | faint)
-    of_values = column.shares(cells, values.size) if few else np.empty((3, n_classes, 0))
+    value_shares = column.shares(cells, values.size) if few else np.empty((3, n_classes, 0))
     for a in np.flatnonzero(test.comparable & (by_value | (test.markers & (not few)))).tolist():
         if by_value[a]:
-            best = int((of_values[0, a] - of_values[1, a]).argmax())
-            ends, shown = np.full(2, values[best]), of_values[:, a, best]
+            best = int((value_shares[0, a] - value_shares[1, a]).argmax())
+            ends, shown = np.full(2, values[best]), value_shares[:, a, best]
         else:
             ends, shown = _most_different_range(column, a, values)
         size = shown[0] - shown[1]
@@ -309,11 +310,11 @@ def _most_different_range(column: _Column, a: int, values: Floats) -> tuple[Floa
     samples = [shares_of_sum(rows * column.all_weights) for rows in column.samples(a)]
     last = np.searchsorted(column.x, values, side="right") - 1
     distributions = np.stack([np.append(0.0, sample.cumsum()[last]) for sample in samples])
-    gap = distributions[0] - distributions[1]
-    first, stop = sorted((int(gap.argmin()), int(gap.argmax())))
-    if gap[first] > gap[stop] and first == 0:
+    difference = distributions[0] - distributions[1]
+    first, stop = sorted((int(difference.argmin()), int(difference.argmax())))
+    if difference[first] > difference[stop] and first == 0:
         first, stop = stop, values.size
-    elif gap[first] > gap[stop] and stop == values.size:
+    elif difference[first] > difference[stop] and stop == values.size:
         first, stop = 0, first
     shares = np.clip(distributions[:, stop] - distributions[:, first], 0.0, 1.0)
     if stop == first + 1:

@@ -1,6 +1,6 @@
-"""Which variables describe each class: how its values differ from those of its background.
+"""Which variables describe each class: how its values differ from the values of its background.
 
-Everything here is a function of ranks, so units and increasing transformations of a column change nothing.
+Everything here is a function of ranks, so scales and increasing transformations of a column change nothing.
 `rank_tests` says how two samples are compared, and `background` which classes make up the background of a
 variable. A class is compared with the rows of the background that are not its own.
 
@@ -28,7 +28,7 @@ from corral.markers.value_counts import ValueCounts, count_values
 # Conventionally, a Cliff's delta below 0.147 is negligible (Romano et al., 2006).
 MIN_EFFECT = 0.15
 
-LEVEL = 0.01
+SIGNIFICANCE_LEVEL = 0.01
 
 # A row of less than this share of the largest weight in its class changes no test, but none can be computed
 # with it either: samples that it keeps from being separate have slopes without end.
@@ -46,7 +46,7 @@ class Contrast:
     comparable, as with one or two rows or in a constant column, p-values are 1 and effects are 0.
     """
 
-    markers: Bools  # which variables mark the class: significant at the level and not negligible
+    markers: Bools  # which variables mark the class: significant, and not negligible
     pvalue: Floats  # p-values, adjusted for the number of variables of the class
     statistic: Floats  # the same before adjustment as normal quantiles, with the sign of the effect
     # Cliff's delta against the background, P(class > background) - P(class < background), from -1 to 1
@@ -72,7 +72,7 @@ def contrast(
     n_categories: Integers | None = None,
     weights: Floats | None = None,
     groups: Integers | None = None,
-    level: float = LEVEL,
+    significance_level: float = SIGNIFICANCE_LEVEL,
     min_effect: float = MIN_EFFECT,
 ) -> Contrast:
     """Find the variables that describe each class.
@@ -86,13 +86,13 @@ def contrast(
         the tests of variables in which it has no value.
     codes : (n_rows,) class numbers below `n_classes`.
     n_classes : number of classes, some perhaps without rows.
-    levels : (n_features,) numbers of categories, 0 for measurements; None if all are.
+    n_categories : (n_features,) numbers of categories, 0 for measurements; None if all are.
     weights : (n_rows,) importance of the rows, only relative to others of their class. A class counts as
         (sum w)^2 / sum w^2 rows, which is Kish's effective number.
     groups : (n_rows,) numbers that rows of a group share; a class then counts as fewer rows, the more alike
-        those of a group are, and no p-value is less than whole groups allow (see `group_effects`). None if
+        the rows of a group are, and no p-value is less than whole groups allow (see `group_effects`). None if
         each row stands alone.
-    level : probability that a class gets a variable though it differs from the others in none.
+    significance_level : probability that a class gets a variable though it differs from the others in none.
     min_effect : least size of a difference that is worth mentioning. The default is where Cliff's delta
         conventionally stops being negligible, a shift of about a quarter of a standard deviation; a flag
         that no other class has must be there in 3.3 % of the class.
@@ -106,7 +106,13 @@ def contrast(
     if n_categories is not None and n_categories.any():
         columns, variable, category = _flag_columns(X, n_categories)
         by_column = contrast(
-            columns, codes, n_classes, weights=weights, groups=groups, level=level, min_effect=min_effect
+            columns,
+            codes,
+            n_classes,
+            weights=weights,
+            groups=groups,
+            significance_level=significance_level,
+            min_effect=min_effect,
         )
         return _strongest_columns(by_column, variable, category, n_categories)
     # Only ratios of weights in a class count, and squares of very small or large ones do not exist.
@@ -117,12 +123,12 @@ def contrast(
     if groups is not None:
         groups = np.unique(groups[present], return_inverse=True)[1]
     tables = count_values(X[present], codes[present], n_classes, shares[present], groups)
-    blocks = [_compare(table, level, min_effect) for table in tables]
+    blocks = [_compare(table, significance_level, min_effect) for table in tables]
     arrays = ([getattr(block, field.name) for block in blocks] for field in fields(Contrast))
     joined = Contrast(*(np.concatenate(parts, axis=-1) for parts in arrays))
     n_varying = max(int((joined.n_values > 1).sum()), 1)
     pvalue = np.minimum(joined.pvalue * n_varying, 1.0)
-    return replace(joined, pvalue=pvalue, markers=joined.markers & (pvalue <= level))
+    return replace(joined, pvalue=pvalue, markers=joined.markers & (pvalue <= significance_level))
 
 
 def _flag_columns(X: Floats, n_categories: Integers) -> tuple[Floats, Integers, Integers]:
@@ -166,11 +172,11 @@ def _strongest_columns(
     return replace(picked, markers=markers, value=value)
 
 
-def _compare(table: ValueCounts, level: float, min_effect: float) -> Contrast:
+def _compare(table: ValueCounts, significance_level: float, min_effect: float) -> Contrast:
     """Compare classes with their background; p-values are not adjusted yet, `markers` means noticeable."""
     m, n_classes, n_cells = table.counts.shape
-    log_p_of_pairs, statistic = compare_pairs(table, level, min_effect)
-    background = find_background(table, log_p_of_pairs, statistic, level, min_effect)
+    log_p_of_pairs, statistic = compare_pairs(table, significance_level, min_effect)
+    background = find_background(table, log_p_of_pairs, statistic, significance_level, min_effect)
     has_background = np.asarray(background.any(axis=1, keepdims=True))
     compared = np.where(has_background, background, table.active)
     others = compared[:, np.newaxis, :] & ~np.eye(n_classes, dtype=bool)
@@ -208,7 +214,7 @@ def _differs_from_half(log_p: Floats, active: Bools) -> Floats:
 
 
 def learn_contrast(data: LabelledRows, min_effect: float) -> Contrast:
-    """Compare each class with its background; a row and its copies are one observation."""
+    """Compare each class with its background; a row and its duplicates are one observation."""
     return contrast(
         data.X,
         data.codes,
@@ -222,7 +228,7 @@ def learn_contrast(data: LabelledRows, min_effect: float) -> Contrast:
 
 def learn_missing_contrast(data: LabelledRows, min_effect: float) -> Contrast | None:
     """Compare what each class and its background lack; None if nothing is missing."""
-    gaps = np.isnan(data.X)
-    if not gaps.any():
+    is_missing = np.isnan(data.X)
+    if not is_missing.any():
         return None
-    return learn_contrast(replace(data, X=gaps.astype(np.float64), n_categories=None), min_effect)
+    return learn_contrast(replace(data, X=is_missing.astype(np.float64), n_categories=None), min_effect)

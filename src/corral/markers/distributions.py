@@ -1,4 +1,4 @@
-"""Density curves of one variable in each class, to be drawn."""
+"""Density curves of one variable in each class, for figures."""
 
 from __future__ import annotations
 

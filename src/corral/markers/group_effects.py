@@ -1,4 +1,4 @@
-r"""What rows of groups are worth, in rows that are drawn one by one.
+r"""What rows of groups are worth, in independent rows.
 
 Rows of one patient or recording are alike, so that a test which counts each of them believes too much. Let
 :math:`\rho` be the correlation of two rows of a group within a class (the intraclass correlation), and
@@ -80,7 +80,7 @@ class Clusters(NamedTuple):
 
 
 def pvalues_with_groups(log_p: Floats, first: Clusters, second: Clusters) -> Floats:
-    """Logarithms of p-values (...) that allow for few groups, from those of the rows that they are worth."""
+    """Logarithms of p-values (...) that allow for few groups, from p-values of as many independent rows."""
     if not first.counts.shape[-1]:
         return log_p
     shares = [n / np.maximum(n.sum(axis=-1, keepdims=True), 1) for n in (first.counts, second.counts)]
@@ -106,7 +106,7 @@ def effects_of_groups(
 ) -> tuple[Floats, Clusters]:
     """Inverse design effects of groups (n_features, n_classes), see `data.weights`, and their `Clusters`.
 
-    The correlation of a class is the largest of those of the polynomials of ranks that `rank_tests` tests,
+    The correlation of a class is the largest over the polynomials of ranks that `rank_tests` tests,
     so that it serves all their questions: groups may differ in place, in spread, in skewness or in having two
     modes. It is estimated by the analysis of variance of the groups of the class, and once more by that of
     the groups of all classes together, each class around its own mean; the larger estimate counts.

@@ -80,15 +80,15 @@ _SMALL_STATISTIC = 2.0
 _MAX_STEPS = 50
 
 # What makes Cliff's delta of a correlation with the first polynomial.
-_DELTA_UNITS = 2.0 / np.sqrt(3.0)
+_DELTA_SCALE = 2.0 / np.sqrt(3.0)
 
 
 def effects_between(first: Floats, second: Floats) -> tuple[Floats, Floats]:
-    """Cliff's delta (...), and the effects of all degrees (n_degrees, ...) in its units."""
+    """Cliff's delta (...), and the effects of all degrees (n_degrees, ...) on its scale."""
     first, second = shares_of_sum(first), shares_of_sum(second)
     delta = (first * (2.0 * second.cumsum(axis=-1) - second - 1.0)).sum(axis=-1)
     polynomials, _ = rank_polynomials(first + second)
-    return delta, 0.5 * _DELTA_UNITS * np.vecdot(polynomials, first - second)
+    return delta, 0.5 * _DELTA_SCALE * np.vecdot(polynomials, first - second)
 
 
 def size_of_difference(first: Floats, second: Floats, effects: Floats) -> Floats:
@@ -178,27 +178,27 @@ def _are_dependent(first: Floats, second: Floats, polynomials: Floats) -> Bools:
 
 
 def _combine(log_p: Floats, n_degrees: Integers, dependent: Bools) -> Floats:
-    """Make one p-value of those of the degrees (n_degrees, n_tests), of which the first so many exist."""
+    """Combine the p-values of the degrees (n_degrees, n_tests), of which the first so many exist."""
     squares = special.ndtri_exp(log_p - np.log(2.0)) ** 2
-    least, level = np.full(log_p.shape[1], np.inf), np.zeros(log_p.shape[1])
+    least, total_share = np.full(log_p.shape[1], np.inf), np.zeros(log_p.shape[1])
     fewer = 0
     for most, share in _SHARES.items():
         used = np.minimum(n_degrees, most)
         together = special.gammaincc(np.maximum(used, 1) / 2.0, squares[:most].sum(axis=0) / 2.0)
         bounded = used * np.exp(log_p[:most].min(axis=0))
         p = np.where(dependent, bounded, together)
-        asked = n_degrees > fewer
-        least = np.where(asked, np.minimum(least, p / share), least)
-        level += np.where(asked, share, 0.0)
+        is_used = n_degrees > fewer
+        least = np.where(is_used, np.minimum(least, p / share), least)
+        total_share += np.where(is_used, share, 0.0)
         fewer = most
-    p = np.multiply(least, level, out=np.ones_like(level), where=n_degrees > 0)
+    p = np.multiply(least, total_share, out=np.ones_like(total_share), where=n_degrees > 0)
     return np.asarray(np.clip(p, np.finfo(np.float64).tiny, 1.0))
 
 
 def _log_tails(first: Floats, second: Floats, scores: Floats, is_binary: Bools) -> Floats:
-    """Logarithm of the chance that rows drawn at random have a sum of scores as large as the first sample.
+    """Logarithm of the chance that rows chosen at random have a sum of scores as large as the first sample.
 
-    As many rows as the first sample has are drawn, without replacement, from those of both samples.
+    As many rows as the first sample has are chosen, without replacement, from the rows of both samples.
     """
     lowest = np.where(first > 0, scores, np.inf).min(axis=1)
     highest = np.where(second > 0, scores, -np.inf).max(axis=1)
@@ -215,14 +215,14 @@ def _separate_tail(first: Floats, second: Floats, scores: Floats) -> Floats:
     """The exact probability where no sum is larger: the samples share at most one score, the border."""
     border = np.where(first > 0, scores, np.inf).min(axis=1, keepdims=True)
     at_border = np.abs(scores - border) < 1e-9
-    drawn, left = (first * at_border).sum(axis=1), (second * at_border).sum(axis=1)
-    return log_choose(drawn, left) - log_choose(first.sum(axis=1), second.sum(axis=1))
+    n_first, left = (first * at_border).sum(axis=1), (second * at_border).sum(axis=1)
+    return log_choose(n_first, left) - log_choose(first.sum(axis=1), second.sum(axis=1))
 
 
-def log_choose(drawn: Floats | Integers, left: Floats | Integers) -> Floats:
-    """Logarithm of the number of ways to draw so many and leave so many."""
+def log_choose(n_first: Floats | Integers, left: Floats | Integers) -> Floats:
+    """Logarithm of the number of ways to choose `n_first` of the rows and leave the others."""
     return np.asarray(
-        special.gammaln(drawn + left + 1.0) - special.gammaln(drawn + 1.0) - special.gammaln(left + 1.0)
+        special.gammaln(n_first + left + 1.0) - special.gammaln(n_first + 1.0) - special.gammaln(left + 1.0)
     )
 
 
@@ -230,18 +230,18 @@ def _binary_tail(first: Floats, second: Floats, scores: Floats) -> Floats:
     """Fisher's exact test for two scores."""
     both = np.rint(first + second)
     top = np.where(both > 0, scores, -np.inf).argmax(axis=1)[:, np.newaxis]
-    drawn, there = (np.take_along_axis(c, top, axis=1)[:, 0] for c in (np.rint(first), both))
-    tail = hypergeom.sf(drawn - 1.0, both.sum(axis=1), there, np.rint(first).sum(axis=1))
+    n_first, there = (np.take_along_axis(c, top, axis=1)[:, 0] for c in (np.rint(first), both))
+    tail = hypergeom.sf(n_first - 1.0, both.sum(axis=1), there, np.rint(first).sum(axis=1))
     return np.asarray(np.log(np.maximum(tail, np.finfo(np.float64).tiny)))
 
 
 def _saddlepoint(first: Floats, second: Floats, scores: Floats) -> Floats:
     r"""Skovgaard's double saddlepoint approximation to the tail, in the form of Barndorff-Nielsen.
 
-    Rows that join the first sample independently with log odds :math:`\alpha + t \varphi_i` are drawn without
-    replacement once their number is given. So the approximation needs the logistic regression of membership
-    on the score. Let :math:`g` be the gain in log likelihood over :math:`t = 0`, and :math:`\rho` the
-    determinant of the information in :math:`(\alpha, t)` over the information in :math:`\alpha` at
+    Rows that join the first sample independently with log odds :math:`\alpha + t \varphi_i` are chosen
+    without replacement once their number is given. So the approximation needs the logistic regression of
+    membership on the score. Let :math:`g` be the gain in log likelihood over :math:`t = 0`, and :math:`\rho`
+    the determinant of the information in :math:`(\alpha, t)` over the information in :math:`\alpha` at
     :math:`t = 0`. Then
 
     .. math:: P \approx \Phi\left(-w - \frac{1}{w} \log \frac{u}{w}\right), \qquad
