@@ -14,7 +14,7 @@ from corral.pool.calibration import fit_log_weights
 from corral.pool.cross_fitting import TriedMember
 from corral.pool.fold_plan import FoldPlan
 from corral.pool.kernel_members import PlainKernels
-from corral.pool.members import MEMBER_KINDS, kind_of, scales_of
+from corral.pool.members import MEMBER_KINDS, kind_of
 from corral.pool.scaled_rows import ScaledRows
 from corral.pool.search import fit_pool, make_pool, search
 from corral.pool.weights import even_classes, fit_weights, log_prior_shares, shares_of
@@ -319,7 +319,7 @@ def test_probabilities_hardly_depend_on_seed_and_not_on_names():
 def test_rows_left_out_are_ranked_by_one_division():
     X, y = table(50)
     data = labelled(X, y)
-    scaled_rows = ScaledRows.learn(data, scales_of(MEMBER_KINDS))
+    scaled_rows = ScaledRows.learn(data, [kind.scale for kind in MEMBER_KINDS])
     fitted = search(
         scaled_rows, np.full(3, 1 / 3), 0.02, np.random.RandomState(0), Computation(), MEMBER_KINDS[2:4]
     )

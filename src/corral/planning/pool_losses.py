@@ -28,7 +28,7 @@ from corral.planning.power_law import (
 )
 from corral.pool.cross_fitting import attempt, folds_of
 from corral.pool.fold_plan import N_FOLDS, FoldPlan
-from corral.pool.members import MEMBER_KINDS, by_shared_fit, scales_of
+from corral.pool.members import MEMBER_KINDS, by_shared_fit
 from corral.pool.scaled_rows import ScaledRows
 from corral.pool.search import SEARCH_POINTS
 from corral.pool.weights import judge
@@ -209,7 +209,7 @@ def _predict(data: LabelledRows, is_point: Bools, prior: Floats, seed: int, empi
     random = np.random.RandomState(seed)
     if empirical:
         prior = data.counts / data.counts.sum()
-    rows, points = ScaledRows.learn(data, scales_of(MEMBER_KINDS)), np.flatnonzero(is_point)
+    rows, points = ScaledRows.learn(data, [kind.scale for kind in MEMBER_KINDS]), np.flatnonzero(is_point)
     plan = FoldPlan.prepare(data, points, prior, 1.0 / (data.n + 2.0), random)
     seed = random.randint(2**31 - 1)
     folds = folds_of(rows, plan, MEMBER_KINDS)

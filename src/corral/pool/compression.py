@@ -303,6 +303,7 @@ class CompressionPlan:
         others = np.flatnonzero(~self.is_compressed)  # of which the sample has all rows
         rows = self.rows.take(others[np.argsort(self.rows.numbers[others])])
         rows = replace(rows, weights=rows.all_weights, counts=self.rows.counts)
+        # No other row has the group of a centroid: nothing leaves it out.
         first_group = 1 + max(held_out.group_ids.max(initial=0), rows.group_ids.max(initial=0))
         for y, class_centroids in centroids.items():
             nearest = replace(
@@ -311,8 +312,7 @@ class CompressionPlan:
                 codes=np.full(class_centroids.numbers.size, y),
                 weights=class_centroids.weights,
                 numbers=class_centroids.numbers,
-                group_ids=first_group
-                + class_centroids.numbers,  # which no other row has: nothing leaves a centroid out
+                group_ids=first_group + class_centroids.numbers,
             )
             rows = rows.extended(nearest)
         largest = rows.all_weights.max()

@@ -21,7 +21,11 @@ def shrunk(covariance: Floats, n: float) -> Floats | None:
     """
     if np.trace(covariance) == 0.0:
         return None
-    return shrink_in_place(covariance, oas_shrinkage(covariance, n))
+    shrinkage, d = oas_shrinkage(covariance, n), len(covariance)
+    mean_variance = np.trace(covariance) / d
+    covariance *= 1.0 - shrinkage
+    covariance.flat[:: d + 1] += shrinkage * mean_variance
+    return covariance
 
 
 def oas_shrinkage(covariance: Floats, n: float) -> float:
@@ -30,15 +34,6 @@ def oas_shrinkage(covariance: Floats, n: float) -> float:
     mean_square, mean_variance = np.mean(covariance**2), np.trace(covariance) / d
     excess = (n + 1.0) * (mean_square - mean_variance**2 / d)
     return 1.0 if excess <= 0.0 else min(1.0, float((mean_square + mean_variance**2) / excess))
-
-
-def shrink_in_place(covariance: Floats, shrinkage: float) -> Floats:
-    """Shrink a covariance, in place, towards equal variances; a shrinkage of 1 leaves nothing else."""
-    d = len(covariance)
-    mean_variance = np.trace(covariance) / d
-    covariance *= 1.0 - shrinkage
-    covariance.flat[:: d + 1] += shrinkage * mean_variance
-    return covariance
 
 
 def inverse_root(covariance: Floats) -> Floats:

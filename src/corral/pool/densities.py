@@ -33,7 +33,7 @@ from corral.array_types import (
     check_number,
     check_shape,
 )
-from corral.data.tiles import TINY, ClassRows, tile_density
+from corral.data.tiles import TINY
 from corral.data.weights import weights_or_ones
 from corral.pool.exponents import KernelRows
 from corral.pool.marginals import SetDensity, mixture_marginals
@@ -224,13 +224,7 @@ class Mixture(MemberDensity):
 
     def log_density(self, scaled: Floats) -> Floats:
         """Log densities (n_samples,) of scaled samples, integrated over the values that they miss."""
-        fast = self.kernel_rows.is_fast(scaled)
-        if fast.all():
-            return self._complete_log_density(scaled)
-        log_density = np.empty(len(scaled))
-        if fast.any():
-            log_density[fast] = self._complete_log_density(scaled[fast])
-        log_density[~fast] = self.kernel_rows.log_densities(scaled[~fast], *self._kernel)[0]
+        log_density: Floats = self.kernel_rows.log_densities(scaled, *self._kernel)[0]
         return log_density
 
     def log_density_without(self, scaled: Floats, group_ids: Integers, group_of_x: Integers) -> Floats:
@@ -261,32 +255,6 @@ class Mixture(MemberDensity):
         transform, centers = self.transform, self.centers
         mean = centers.mean(axis=0) if len(centers) else transform.mean
         return replace(transform, mean=mean, factor=transform.factor / self.bandwidth)
-
-    @cached_property
-    def _tiles(self) -> ClassRows:
-        transform, weights = self._kernel_transform, None if self.is_normal else self.weights
-        coordinates = transform.coordinates(self.centers - transform.mean)
-        return ClassRows.arrange(coordinates, weights)
-
-    def _complete_log_density(self, scaled: Floats) -> Floats:
-        """The same for complete samples and rows of numbers, by products where they keep digits."""
-        rows, transform = self.kernel_rows, self.transform
-        z = transform.coordinates(transform.centered(scaled))
-        far = rows.is_far(z, self.bandwidth, self.shrinkage)
-        log_density: Floats = rows.product_log_densities(z, *self._kernel)[0]
-        if far.any():
-            log_density[far] = self._far_log_density(scaled[far])
-        return log_density
-
-    def _far_log_density(self, scaled: Floats) -> Floats:
-        """The same from differences of coordinates, which lose no digits."""
-        transform = self._kernel_transform
-        n_used = transform.variables.size
-        if not n_used:  # uniform, if the class has rows
-            return np.full(len(scaled), 0.0 if len(self.rows) else -np.inf)
-        z = transform.coordinates(transform.centered(scaled))
-        along_axes: Floats = tile_density(self._tiles, z, np.ones(n_used))
-        return along_axes + transform.log_determinant
 
     def __getstate__(self) -> dict[str, Any]:
         # What is made of the rows is made again: a model is sent to the workers of a cluster.

@@ -27,6 +27,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from corral import kernels
 from corral.array_types import Bools, Floats, Integers
@@ -227,11 +228,10 @@ class KernelRows:
         group_of_x = np.full(len(x), NO_GROUP) if group_of_x is None else group_of_x
         is_fast, kernel = self.is_fast(x), (bandwidths, shrinkages, group_ids)
         if is_fast.all():
-            z = self.transform.coordinates(self.transform.centered(x))
-            return self.product_log_densities(z, *kernel, group_of_x)
+            return self._complete_log_densities(x, *kernel, group_of_x)
         log_density = np.empty((bandwidths.size, len(x)))
         if is_fast.any():
-            log_density[:, is_fast] = self.log_densities(x[is_fast], *kernel, group_of_x[is_fast])
+            log_density[:, is_fast] = self._complete_log_densities(x[is_fast], *kernel, group_of_x[is_fast])
         others, step = np.flatnonzero(~is_fast), max(1, _BLOCK // max(len(self.rows), 1))
         for first in range(0, others.size, step):
             block = others[first : first + step]
@@ -247,37 +247,23 @@ class KernelRows:
             kernels.log_means(exponents, self.weights, group_of_x, group_ids, log_mean[k])
         return log_mean - pairs.log_norm
 
-    def is_far(self, z: Floats, bandwidth: float, shrinkage: float) -> Bools:
-        """Which samples, with coordinates z, lose digits in products with complete rows.
-
-        A single row at the mean has the product 0.
-        """
-        if not self._lengths.any():
-            return np.zeros(len(z), dtype=bool)
-        squares = np.maximum(np.vecdot(z, z), shrinkage**2 * self._lengths.max())
-        return np.asarray(0.5 * squares > _LARGEST_PRODUCT * bandwidth**2)
-
-    def product_log_densities(
-        self,
-        z: Floats,
-        bandwidths: Floats,
-        shrinkages: Floats,
-        group_ids: Integers | None = None,
-        group_of_x: Integers | None = None,
+    def _complete_log_densities(
+        self, x: Floats, bandwidths: Floats, shrinkages: Floats, group_ids: Integers, group_of_x: Integers
     ) -> Floats:
-        """The same for complete samples, whose coordinates z (n_samples, n_used) are given, and rows.
+        """The same for complete samples and rows of numbers.
 
         Distances come from matrix products of coordinates relative to the mean of the class. What they lose
         is small against the squared length of the coordinates, and so against the exponent of any row, unless
-        row and sample both lie far from the mean and near each other; training rows that are scaled do not
-        lie further than the root of their number.
+        row and sample both lie far from the mean and near each other. Then differences take their place.
         """
-        c, transform = self._coordinates, self.transform
-        group_ids = np.zeros(len(c), dtype=np.int64) if group_ids is None else group_ids
-        group_of_x = np.full(len(z), NO_GROUP) if group_of_x is None else group_of_x
+        c, transform, precisions = self._coordinates, self.transform, bandwidths**-2.0
+        z = transform.coordinates(transform.centered(x))
         half_z, half_c, work = 0.5 * np.vecdot(z, z), 0.5 * self._lengths, np.empty((1, max(len(c), 1)))
-        log_density, precisions = np.empty((bandwidths.size, len(z))), bandwidths**-2.0
+        log_density = np.empty((bandwidths.size, len(z)))
         step = max(1, _BLOCK_OF_PRODUCTS // max(len(c), 1))
+        longest = half_c.max(initial=0.0)  # 0 for a single row at the mean, whose products lose nothing
+        farthest = max(longest, half_z.max(initial=0.0)) if longest > 0.0 else 0.0
+        by_differences = farthest > _LARGEST_PRODUCT * bandwidths.min() ** 2
         for first in range(0, len(z), step):
             block = slice(first, first + step)
             log_mean = np.empty((bandwidths.size, len(z[block])))
@@ -294,6 +280,13 @@ class KernelRows:
                 log_mean,
             )
             log_density[:, block] = log_mean
+            for k, precision in enumerate(precisions.tolist() if by_differences else []):
+                reach = np.maximum(half_z[block], shrinkages[k] ** 2 * longest)
+                far = first + np.flatnonzero(reach * precision > _LARGEST_PRODUCT)
+                exponents = 0.5 * precision * cdist(z[far], shrinkages[k] * c, "sqeuclidean")
+                far_log_mean = np.empty(far.size)
+                kernels.log_means(exponents, self.weights, group_of_x[far], group_ids, far_log_mean)
+                log_density[k, far] = far_log_mean
         log_norm = c.shape[1] * (np.log(bandwidths) + kernels.LOG_ROOT) - transform.log_determinant
         log_density -= log_norm[:, np.newaxis]
         return log_density

@@ -119,16 +119,11 @@ class KernelMember(MemberKind[list[ClassTransform]]):
         kernels: Kernels,
     ) -> Floats:
         """Log densities (n_kernels, n_points, n_classes) of some rows by the rows of other groups."""
-        weights, group_ids, x, group_of_x = (
-            data.all_weights,
-            data.group_ids,
-            scaled[points],
-            data.group_ids[points],
-        )
+        weights, group_ids, x = data.all_weights, data.group_ids, scaled[points]
         log_density = np.empty((kernels.bandwidths.size, points.size, len(learnt)))
         for y, (transform, rows) in enumerate(zip(learnt, data.members(), strict=True)):
             kernel_rows = KernelRows(transform, scaled[rows], weights[rows])
-            log_density[:, :, y] = kernel_rows.log_densities(x, *kernels, group_ids[rows], group_of_x)
+            log_density[:, :, y] = kernel_rows.log_densities(x, *kernels, group_ids[rows], group_ids[points])
         return log_density
 
 

@@ -22,7 +22,7 @@ from corral.markers.comparison import learn_comparison
 from corral.markers.contrast import learn_contrast
 from corral.parallel import Computation
 from corral.pool.compression import Centroids, CompressionPlan, compress_rows
-from corral.pool.members import MEMBER_KINDS, scales_of
+from corral.pool.members import MEMBER_KINDS
 from corral.pool.model import Compression, Pool, PoolModel, as_training_rows
 from corral.pool.scaled_rows import ScaledRows
 from corral.pool.search import fit_pool, search
@@ -103,7 +103,8 @@ def learn_large_pool(
     table: LargeTable, settings: PoolSettings, random: np.random.RandomState, computation: Computation
 ) -> PoolModel:
     """Learn a pool whose scales, members and markers are learnt from a sample of each class."""
-    sample = ScaledRows.learn(table.sample, scales_of(MEMBER_KINDS), n_knots(len(table.sample.X)))
+    scales = [kind.scale for kind in MEMBER_KINDS]
+    sample = ScaledRows.learn(table.sample, scales, n_knots(len(table.sample.X)))
     if table.general:
         data, compression, pool = _pool_of_subsample(sample, table, settings, random, computation)
     else:

@@ -10,7 +10,7 @@ import numpy as np
 
 from corral.array_types import Floats, Integers
 from corral.data.dataset import LabelledRows
-from corral.data.scaling import Scale, ScaleKind
+from corral.data.scaling import Scale
 from corral.parallel import Computation, for_each_class
 from corral.pool.densities import MemberDensity
 from corral.pool.kernel_members import KERNEL_MEMBERS
@@ -36,11 +36,6 @@ def by_shared_fit(kinds: Sequence[AnyKind]) -> list[list[AnyKind]]:
     for kind in kinds:
         together.setdefault(kind.shared_fit, []).append(kind)
     return list(together.values())
-
-
-def scales_of(kinds: Sequence[AnyKind]) -> list[ScaleKind]:
-    """The scale of each kind."""
-    return [kind.scale for kind in kinds]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from corral.data.subsample import balanced_subsample, proportional_subsample
 from corral.parallel import Computation, on_threads, one_blas_thread, progress
 from corral.pool.cross_fitting import TriedMember, attempt, build_member, folds_of
 from corral.pool.fold_plan import N_FOLDS, FoldPlan
-from corral.pool.members import MEMBER_KINDS, AnyKind, Member, by_shared_fit, scales_of
+from corral.pool.members import MEMBER_KINDS, AnyKind, Member, by_shared_fit
 from corral.pool.model import CrossFitted, Pool
 from corral.pool.scaled_rows import ScaledRows
 from corral.pool.weights import judge, score_points, shares_of, tabulate, weigh
@@ -55,7 +55,7 @@ def fit_pool(
     sample : more rows on their scales, if means, covariances and frequencies are learnt from these.
     """
     if sample is None:
-        scaled_rows, learnt_from = ScaledRows.learn(data, scales_of(kinds)), None
+        scaled_rows, learnt_from = ScaledRows.learn(data, [kind.scale for kind in kinds]), None
     else:
         scaled_rows = ScaledRows.on_scales(data, sample.scales)
         # Members are built with as many variables as they were tried with.
