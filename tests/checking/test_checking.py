@@ -445,7 +445,7 @@ def test_equal_rows_that_may_be_chance_are_no_copies(tmp_path):
     X, y = pd.concat([X, X[:9]], ignore_index=True), np.append(y, y[:9])
     found = {each.kind: each.found for each in table_findings(X, y)}
     assert found["copies"] == "9 of 209 rows are copies of another one, such as rows 0 and 200"
-    assert "9 of 209 rows are copies of others; " in run(*fitting(X, y, tmp_path)).stderr
+    assert "9 of 209 rows are duplicates of others; " in run(*fitting(X, y, tmp_path)).stderr
 
 
 def test_near_duplicates_are_counted_among_all_rows(planted):

@@ -193,7 +193,7 @@ def test_the_table_of_classes_says_what_marks_them(marked):
         assert sorted(found.also_rests_on(a)) == [0, 1]
         names = ", ".join(found.feature_names[j] for j in found.also_rests_on(a))
         assert f"no variable found labels also rest on {names} relevant by its bandwidths: " in words
-    assert "Markers that tell the class best from all other rows come first." in words
+    assert "The markers that separate the class best from all other rows come first." in words
 
 
 def test_json_says_what_marks_classes(marked):
@@ -373,7 +373,9 @@ def test_copies_are_told_of_once(parts, frame, tmp_path):
     frame.iloc[[*range(90), 0, 1, 31, 62]].to_csv(tmp_path / "t.csv", index=False)
     fit = ("fit", tmp_path / "t.csv", "-t", "species", "--drop", "id", "--estimator", "rodeo", *parts)
     notes = [line for line in run(*fit).stderr.splitlines() if "copies" in line]
-    assert notes == ["note: 4 of 94 rows are copies of others; a row and its copies are left out together."]
+    assert notes == [
+        "note: 4 of 94 rows are duplicates of others; a row and its duplicates are left out together."
+    ]
 
 
 def test_advice_where_no_variable_is_relevant(tmp_path):
@@ -381,7 +383,7 @@ def test_advice_where_no_variable_is_relevant(tmp_path):
     model = RodeoClassifier(scale=None, c0=0.01).fit(rng.normal(size=(60, 3)), ["a", "b"] * 30)
     save_model(model, tmp_path / "m.corral")
     shown = run("info", tmp_path / "m.corral").stdout
-    assert "No variable stands out as describing a class: no test of values or of single levels" in shown
+    assert "No single variable describes a class: no test of values or of single categories" in shown
     assert shown.count("no variable found") == 2
 
 

@@ -211,7 +211,9 @@ def test_a_table_of_flags_keeps_its_accuracy():
 
 def test_many_copies_are_told_of_and_few_are_not():
     X, y = make_shifted_groups(40, random_state=0)
-    with pytest.warns(CopiedRowsWarning, match=r"^4 of 204 rows are copies of others; a row and its copies"):
+    with pytest.warns(
+        CopiedRowsWarning, match=r"^4 of 204 rows are duplicates of others; a row and its duplicates"
+    ):
         RodeoClassifier().fit(np.vstack([X, X[:4]]), np.append(y, y[:4]))
     assert RodeoClassifier().fit(np.vstack([X, X[:1]]), np.append(y, y[:1])).n_duplicates_ == 1
     with pytest.warns(CopiedRowsWarning, match="200 of 400 rows are copies"):

@@ -49,9 +49,9 @@ def transform(x, kind, queries=None, weights=None):
 def plain(X, kind, weights, queries):
     """The scaled queries by the formulas of the documentation."""
     if kind != "score":
-        return estimators_oracle.group_ids(X, kind, weights)(queries)
+        return estimators_oracle.scaling_function(X, kind, weights)(queries)
     scores, scaled = (
-        norm.ppf(estimators_oracle.group_ids(X, "rank", weights)(rows)) for rows in (X, queries)
+        norm.ppf(estimators_oracle.scaling_function(X, "rank", weights)(rows)) for rows in (X, queries)
     )
     return scaled - np.average(scores, axis=0, weights=weights)
 

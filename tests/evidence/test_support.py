@@ -49,8 +49,8 @@ def test_that_no_row_stands_out_is_said(ten_groups):
     names = ["row 0, which equals it", *(f"row {i}" for i in found.rows[0, 1:])]
     assert f"closest:  {', '.join(names[:3])} (no row stands out)" in repr(found)
     assert found.sentences(0)["nearest"] == (
-        f"No training row of {found.label[0]} stands out: many have the same part in its density. The "
-        f"nearest, by the variables that carry the label, are {', '.join(names)}."
+        f"No training row of {found.label[0]} stands out: many have the same share of its density. The "
+        f"nearest, by the variables with the most evidence, are {', '.join(names)}."
     )
 
 
@@ -66,7 +66,7 @@ def test_rows_that_are_equally_near_are_counted_and_not_named():
     assert found.n_tied.tolist() == [n_tied]
     assert not found.stands_out[0]
     assert f"closest:  {n_tied} rows are equally near" in repr(found)
-    said = f"No training row of {found.label[0]} stands out: {n_tied} have the same part in its density, and"
+    said = f"No training row of {found.label[0]} stands out: {n_tied} have the same share of its density, and"
     assert found.sentences(0)["nearest"].startswith(said)
 
 
@@ -127,5 +127,5 @@ def test_the_command_says_that_no_row_stands_out(ten_groups, tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     run("fit", tmp_path / "t.csv", "-t", "group", "--model", tmp_path / "m.corral", "-q")
     said = run("explain", tmp_path / "m.corral", tmp_path / "t.csv", "--row", 130).stdout
-    assert "stands out: many have the same part in its density." in said
-    assert "by the variables that carry the label, are row 130, which equals it, row " in said
+    assert "stands out: many have the same share of its density." in said
+    assert "by the variables with the most evidence, are row 130, which equals it, row " in said

@@ -15,7 +15,7 @@ from corral.cli.app import program
 from corral.cli.check import note_findings
 from corral.cli.shared import check_different, note, threads
 from corral.sentences.scores import accuracy_interval, grouped_rows
-from corral.sentences.tables import copied_rows, dates_as_variables
+from corral.sentences.tables import dates_as_variables, duplicate_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -139,7 +139,7 @@ def fit(
     if na_values:
         fitted.na_values_ = na_values
     if row_groups.n_duplicates:
-        note(copied_rows(row_groups.n_duplicates, row_groups.duplicates.size))
+        note(duplicate_rows(row_groups.n_duplicates, row_groups.duplicates.size))
     name = type(fitted).__name__
     note_replaced(model, report)
     if model is not None:

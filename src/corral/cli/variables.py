@@ -156,7 +156,7 @@ class ModelVariables:
         self.dates: list[str] = []
         if hasattr(fitted, "encoding_"):
             encoding = fitted.encoding_
-            pairs = zip(self.names, encoding.column_levels(), strict=True)
+            pairs = zip(self.names, encoding.column_categories(), strict=True)
             self.categories = {name: categories for name, categories in pairs if categories is not None}
             self.empty = [self.names[j] for j in encoding.column_positions()[sorted(encoding.empty)]]
             self.dates = [self.names[column.position] for column in encoding.dates]

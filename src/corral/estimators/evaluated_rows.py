@@ -1,4 +1,4 @@
-"""Rows whose class densities are evaluated once, and all that a classifier says of them."""
+"""Rows whose class densities are evaluated once: the basis of assessments and explanations."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from corral.model import LocalModel
 from corral.parallel import Computation
 from corral.sentences.tables import more_than_chance, novel_rows, why_novel
 
-# The share of training rows below which a sample is novel, by default.
-LEVEL = 0.01
+# A row is novel if it is less typical than all but this share of the training rows, by default.
+NOVELTY_LEVEL = 0.01
 
 # How often a prediction set shall hold the right label, by default.
 COVERAGE = 0.9
@@ -51,12 +51,12 @@ def novelty_sentences(
 ) -> list[str]:
     """Say how many rows are novel, and by which variables if these are more than chance makes.
 
-    `unlike` computes for novel rows, or some of them, the values that make them unlike the training rows.
-    Chance is known only of rows that were chosen `at_random`.
+    `unlike` computes, for novel rows or a part of them, the values that make them unlike the training rows.
+    Only for rows chosen `at_random` is there a test of whether novel rows are more than by chance.
     """
     model: LocalModel = estimator.model_
     n_training = model.trust.reference(Computation(estimator.n_jobs)).best.n
-    pvalue = excess_pvalue(n_novel, n_rows, LEVEL, n_training) if at_random else None
+    pvalue = excess_pvalue(n_novel, n_rows, NOVELTY_LEVEL, n_training) if at_random else None
     sentences = [novel_rows(n_novel, n_rows, pvalue, where)]
     if pvalue is None or not more_than_chance(pvalue):
         return sentences
@@ -87,7 +87,7 @@ class EvaluatedRows:
         return model
 
     def take(self, positions: Integers) -> EvaluatedRows:
-        """Some of the rows."""
+        """The rows at these positions."""
         log_density, unscaled_score, h = self.estimates
         h = None if h is None else h[positions]
         estimates = Estimates(log_density[positions], unscaled_score[positions], h)
@@ -118,7 +118,7 @@ class EvaluatedRows:
             scores=each.scores,
             typicality=each.typicality,
             novelty=each.novelty,
-            is_novel=each.is_novel(LEVEL),
+            is_novel=each.is_novel(NOVELTY_LEVEL),
             sets=self.prediction_sets(coverage),
             coverage=coverage,
             index=index,
@@ -173,7 +173,7 @@ class EvaluatedRows:
             nearest=model.labels[judgement.nearest],
             typicality=typicality,
             typical_share=self._typical_shares(typicality),
-            novel=judgement.is_novel(LEVEL),
+            novel=judgement.is_novel(NOVELTY_LEVEL),
             in_training=np.isin(equality_keys(self.X), equality_keys(model.compared_rows.X)) & ~has_unknown,
             novelty_parts=novelty_parts,
             nearest_range=self._nearest_ranges(),
@@ -222,10 +222,10 @@ class EvaluatedRows:
         return nearest
 
     def _rivals(self, against: ArrayLike | None, label: Integers) -> Integers:
-        """Number the classes to compare the predicted ones with: no class is its own rival.
+        """Numbers (n_rows,) of the classes to compare the predicted ones with: no class is its own rival.
 
-        The second class is that of the second highest joint probability: far from others, the probabilities
-        of classes are little but the share given to the priors.
+        By default the rival has the second highest joint probability. Probabilities would not do: far from
+        all training rows they are mostly the mixed-in priors.
         """
         second = strongest_rivals(self.model.joint(self.estimates.log_density), label)
         if against is None:

@@ -32,10 +32,10 @@ from corral.report.shown import Judge, Judged, Shown
 from corral.report.words import page_words
 from corral.sentences.numbers import rounded_number
 from corral.sentences.rows import (
+    ambiguous,
     label_of_row,
     nearest_rows_caption,
     rows_to_look_at,
-    torn,
     wrong,
 )
 from corral.sentences.scores import ranking, reliability, threshold_consequences, threshold_costs
@@ -308,7 +308,7 @@ def _rows(
             wrong(classes[row["truth"]], classes[row["label"]], proba) if is_wrong else "",
             row.pop("novelty", ""),
             row.pop("caution", ""),
-            torn(classes[rival], rival_proba) if rival_proba >= _NEARLY_AS_LIKELY * proba else "",
+            ambiguous(classes[rival], rival_proba) if rival_proba >= _NEARLY_AS_LIKELY * proba else "",
         )
         row["words"]["label"] += f" Wrong: {why[0]}." if is_wrong else " Right." if row["truth"] >= 0 else ""
         row["why"] = [[rank, sentence] for rank, sentence in enumerate(why) if sentence]
