@@ -372,7 +372,7 @@ def test_copies_are_told_of_once(parts, frame, tmp_path):
     """Parts that are learnt from have as many copies, or fewer, which nobody asked for."""
     frame.iloc[[*range(90), 0, 1, 31, 62]].to_csv(tmp_path / "t.csv", index=False)
     fit = ("fit", tmp_path / "t.csv", "-t", "species", "--drop", "id", "--estimator", "rodeo", *parts)
-    notes = [line for line in run(*fit).stderr.splitlines() if "copies" in line]
+    notes = [line for line in run(*fit).stderr.splitlines() if "duplicates" in line]
     assert notes == [
         "note: 4 of 94 rows are duplicates of others; a row and its duplicates are left out together."
     ]

@@ -216,7 +216,7 @@ def test_many_copies_are_told_of_and_few_are_not():
     ):
         RodeoClassifier().fit(np.vstack([X, X[:4]]), np.append(y, y[:4]))
     assert RodeoClassifier().fit(np.vstack([X, X[:1]]), np.append(y, y[:1])).n_duplicates_ == 1
-    with pytest.warns(CopiedRowsWarning, match="200 of 400 rows are copies"):
+    with pytest.warns(CopiedRowsWarning, match="200 of 400 rows are duplicates"):
         density = RodeoDensity().fit(np.vstack([X, X]))
     assert_array_equal(density.score_samples(X[:5]), RodeoDensity().fit(X).score_samples(X[:5]))
 

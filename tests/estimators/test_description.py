@@ -59,7 +59,7 @@ def signs(n=60, seed=0):
 # What is described
 
 
-@pytest.letter.parametrize(
+@pytest.mark.parametrize(
     "estimator",
     [
         RodeoClassifier(),
@@ -69,7 +69,7 @@ def signs(n=60, seed=0):
     ],
     ids=str,
 )
-@pytest.letter.filterwarnings("ignore::corral.EmptySelectionWarning")
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 def test_the_frame_has_a_line_for_each_class_and_variable(iris, estimator):
     X, y = iris
     model = estimator.fit(X, y)
@@ -96,9 +96,7 @@ def test_the_frame_has_a_line_for_each_class_and_variable(iris, estimator):
 def test_the_groups_of_the_paper_have_their_variables():
     X, y = make_ten_groups(100, random_state=1)
     markers = CorralClassifier(**QUICK).fit(X, y).markers_
-    assert [np.flatnonzero(class_lines).tolist() for class_lines in markers] == [
-        list(range(g, g + 6)) for g in range(10)
-    ]
+    assert [np.flatnonzero(row).tolist() for row in markers] == [list(range(g, g + 6)) for g in range(10)]
     X, y = make_shifted_groups(200, random_state=1)
     assert_array_equal(MarkerSelector().fit(X, y).markers_, np.tile(np.arange(10) < 2, (5, 1)))
 
@@ -106,8 +104,8 @@ def test_the_groups_of_the_paper_have_their_variables():
 # What labels rest on
 
 
-@pytest.letter.parametrize("weighted", [False, True])
-@pytest.letter.parametrize("bandwidth", ["local", "class"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("bandwidth", ["local", "class"])
 def test_evidence_agrees_with_the_plain_loops(bandwidth, weighted):
     random = np.random.RandomState(3)
     y = np.repeat([0, 1, 2], [4, 6, 5])
@@ -119,16 +117,16 @@ def test_evidence_agrees_with_the_plain_loops(bandwidth, weighted):
 
     @functools.cache  # the loops ask for the same ones again for every set of variables
     def bandwidths(a, row, x):
-        class_lines = y == a
-        w = None if weights is None else weights[class_lines].copy()
+        is_own = y == a
+        w = None if weights is None else weights[is_own].copy()
         if bandwidth == "class":
             return model.bandwidths_[a].tolist()
         h0 = model.initial_bandwidth_[a]
-        floor = h0 / paper_oracle.effective_number(X[class_lines], w)
+        floor = h0 / paper_oracle.effective_number(X[is_own], w)
         if row is None:
-            return paper_oracle.rodeo(X[class_lines], x, h0=h0, floor=floor, weights=w)[0]
-        position = int(np.flatnonzero(class_lines).tolist().index(row))
-        return paper_oracle.leave_one_out(X[class_lines], position, h0=h0, floor=floor, weights=w)[0]
+            return paper_oracle.rodeo(X[is_own], x, h0=h0, floor=floor, weights=w)[0]
+        position = int(np.flatnonzero(is_own).tolist().index(row))
+        return paper_oracle.leave_one_out(X[is_own], position, h0=h0, floor=floor, weights=w)[0]
 
     expected = evidence_oracle.mean_evidence(X, y, bandwidths, model.class_prior_, weights)
     assert_allclose(model.describe().evidence, expected, rtol=1e-9, atol=1e-9)
@@ -136,10 +134,8 @@ def test_evidence_agrees_with_the_plain_loops(bandwidth, weighted):
     assert_allclose(model.feature_importances_, means / means.sum(), atol=1e-9)
 
 
-@pytest.letter.parametrize("weighted", [False, True])
-@pytest.letter.parametrize(
-    "estimator", [RodeoClassifier(bandwidth="class"), CorralClassifier(random_state=0)]
-)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("estimator", [RodeoClassifier(bandwidth="class"), CorralClassifier(random_state=0)])
 def test_the_order_of_rows_changes_no_evidence(estimator, weighted):
     X, y = make_shifted_groups(70, groups=(1, 2), random_state=0)
     X, weights = X[:, :3], np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else None
@@ -151,7 +147,7 @@ def test_the_order_of_rows_changes_no_evidence(estimator, weighted):
     assert_allclose(shuffled.feature_importances_, importances, rtol=1e-9)
 
 
-@pytest.letter.parametrize("estimator", [RodeoClassifier(), CorralClassifier(random_state=0)])
+@pytest.mark.parametrize("estimator", [RodeoClassifier(), CorralClassifier(random_state=0)])
 def test_classes_are_looked_at_together_as_one_by_one(estimator, monkeypatch):
     X, y = make_ten_groups(6, random_state=0)
     model = estimator.fit(X[:, :3], y)
@@ -160,7 +156,7 @@ def test_classes_are_looked_at_together_as_one_by_one(estimator, monkeypatch):
     assert_allclose(class_evidence(model.model_, Computation(1)), together, rtol=1e-12)
 
 
-@pytest.letter.filterwarnings("ignore::corral.CopiedRowsWarning")
+@pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
 def test_duplicates_are_left_out_of_evidence():
     X, y = make_shifted_groups(30, groups=(4, 5), random_state=0)
     model = RodeoClassifier(bandwidth="class")
@@ -216,7 +212,7 @@ def test_directions_are_in_words(iris):
     assert "petal width (cm) narrow (1.2 to 1.5; others 0.2 to 2)" in text.splitlines()[1]
 
 
-@pytest.letter.filterwarnings("ignore::corral.EmptySelectionWarning")
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 def test_few_values_are_named():
     X, y = signs()
     lines = dict(line.split(": ", 1) for line in repr(MarkerSelector().fit(X, y).describe()).splitlines())
@@ -288,7 +284,7 @@ def five_places(n=60, seed=0):
     return X, y
 
 
-@pytest.letter.filterwarnings("ignore::corral.EmptySelectionWarning")
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 def test_others_are_all_other_rows_and_the_background_is_named():
     X, y = five_places()
     description = MarkerSelector().fit(X, y).describe()
@@ -309,7 +305,7 @@ def test_others_are_all_other_rows_and_the_background_is_named():
     )
 
 
-@pytest.letter.filterwarnings("ignore::corral.EmptySelectionWarning")
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 def test_markers_are_ranked_by_all_other_rows_and_few_are_shown():
     X, y = five_places()
     weak = np.random.default_rng(1).normal(np.where(y == "a", 0.7, 0.0), 1.0)
@@ -324,7 +320,7 @@ def test_markers_are_ranked_by_all_other_rows_and_few_are_shown():
     assert description.effect[0, description.feature_names.index("color")] == 0.5
 
 
-@pytest.letter.filterwarnings("ignore::corral.EmptySelectionWarning")
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 def test_the_frame_has_the_numbers_of_the_sentences():
     X, y = five_places()
     X.loc[::9, "width"] = np.nan
@@ -345,7 +341,7 @@ def test_the_frame_has_the_numbers_of_the_sentences():
     assert (red["typical"], red["background_share"], red["background_classes"]) == ("red", 0.0, 3)
 
 
-@pytest.letter.filterwarnings("ignore::corral.EmptySelectionWarning")
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 def test_groups_change_no_number_of_a_sentence():
     X, y = five_places()
     groups = np.arange(len(y)) // 6
@@ -355,7 +351,7 @@ def test_groups_change_no_number_of_a_sentence():
         assert_array_equal(getattr(grouped, name), getattr(plain, name), err_msg=name)
 
 
-@pytest.letter.filterwarnings("ignore::corral.EmptySelectionWarning")
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 def test_where_nothing_is_missing_no_share_says_so():
     random = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], [40, 60, 80])
@@ -370,7 +366,7 @@ def test_where_nothing_is_missing_no_share_says_so():
     assert description.missing_phrases(1) == [f"often missing more often ({share:.0%}; others 0%)"]
 
 
-@pytest.letter.filterwarnings("ignore::corral.EmptySelectionWarning")
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 def test_sample_weights_count():
     X, y = five_places()
     weights = np.random.default_rng(3).integers(0, 4, len(y))
@@ -425,7 +421,7 @@ def test_two_classes_of_other_categories_are_both_described():
     assert repr(description).startswith("u: the same variables as for v, the other way round\n")
 
 
-@pytest.letter.filterwarnings("ignore::corral.EmptySelectionWarning")
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 def test_categories_that_are_equally_frequent_share_a_sentence():
     y = np.repeat(["Europe", "Africa", "Asia"], [120, 240, 240])
     country = [*np.repeat(list("ABCDEFGHIJ"), 12), *np.tile(list("UVWXYZ"), 80)]
@@ -452,7 +448,7 @@ class Cells(HTMLParser):
         self.texts.append(data)
 
 
-@pytest.letter.filterwarnings("ignore::corral.EmptySelectionWarning")
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 def test_notebooks_show_a_table(fitted):
     X, y = signs()
     X = X.rename(columns={"patch": "<script>alert(1)</script>"})
@@ -470,7 +466,7 @@ def test_notebooks_show_a_table(fitted):
     assert any("best from all other rows" in text for text in cells.texts)
 
 
-@pytest.letter.filterwarnings("ignore::corral.EmptySelectionWarning")
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 def test_notebooks_show_explanations(iris):
     X, y = iris
     X = X.rename(columns={"petal width (cm)": "<b>width</b>"})

@@ -486,11 +486,13 @@ def test_every_error_that_is_counted_is_shown(rows, tmp_path):
     assert f"{said} {wrong.size}" in text
 
 
-def test_levels_that_only_a_held_out_row_has(rows, tmp_path):
+def test_categories_that_only_a_held_out_row_has(rows, tmp_path):
     X, y = rows
     table = X.assign(f=np.where(np.arange(len(y)) == 7, "rare", "usual"))
     _, _, data = held_out_page((table, y), tmp_path, max_samples=200)
-    assert data["rows"][7]["values"][5] is None  # as in every row whose level is not known
+    assert data["rows"][7]["values"][5] == "rare"
+    assert data["rows"][7]["unknown"] == [5]
+    assert data["rows"][8]["unknown"] == []
 
 
 def test_sample_sizes(rows, classifier, tmp_path):
@@ -572,7 +574,7 @@ def test_words_on_rows_that_are_novel():
         )
         assert f"most often length (in 9 of 9{expected}): check whether the rows" in said
         said = tables.shifted_table(10, counts, {"length": (new, known)})
-        assert f"outside the range of the training rows in length (in 9 of 10{expected}): see" in said
+        assert f"outside the range of the training rows in length (in 9 of 10{expected}): check" in said
     assert tables.why_novel(9, 9, {"length": 4}, {}) == ""
 
 

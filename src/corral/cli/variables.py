@@ -36,9 +36,9 @@ from corral.estimators.encoding import (
     columns_of,
     infinite_value,
     lost_digits,
-    unknown_sentence,
     with_dates,
 )
+from corral.sentences.tables import unknown_categories
 
 # Baselines square numbers, and the sum of many squares must be a number.
 _LARGEST = 1e150
@@ -217,7 +217,7 @@ class ModelVariables:
     def note_unknown_levels(self) -> None:
         """Say how many values were levels that the model does not know."""
         if self.unknown:
-            note(unknown_sentence(self.unknown))
+            note(unknown_categories(self.unknown))
 
     def note_empty_columns(self) -> None:
         """Say which columns had no value in any row."""

@@ -91,13 +91,10 @@ class Assessment:
         return nearest
 
     def to_frame(self) -> pd.DataFrame:
-        """One line per sample (needs pandas).
+        """One line per sample (needs pandas), with the index of the samples.
 
-        Returns
-        -------
-        frame : DataFrame
-            With the index of the samples and the columns "label", "p_CLASS" for each class, "typicality" (of
-            the class nearest to it), "novelty", "novel", and "set" (a tuple of labels).
+        The columns are "label", "p_CLASS" for each class, "typicality" (of the nearest class), "novelty",
+        "novel", and "set" (a tuple of labels).
         """
         import pandas as pd
 

@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from corral.array_types import Bools, Floats, Integers, check_labels, check_shape, equal_or_none
 from corral.data.dataset import TrainingRows
-from corral.estimators.encoding import Encoding, unknown_sentence
+from corral.estimators.encoding import Encoding
 from corral.estimators.tables import CheckedTable, UnknownLevelsWarning, read_table, validate_columns
 from corral.estimators.validation import check_groups, check_sample_weight, unchanged_by_errors, warn_user
 from corral.parallel import Computation
-from corral.sentences.tables import no_dates
+from corral.sentences.tables import no_dates, unknown_categories
 
 # The type of the parameter `categorical_features`.
 Categorical = Literal["from_dtype"] | ArrayLike | None
@@ -69,7 +69,7 @@ class TableEstimator(BaseEstimator):
         check_is_fitted(self)
         table = read_table(self, X, reset=False)
         if table.unknown:
-            warn_user(unknown_sentence(table.unknown_counts), UnknownLevelsWarning)
+            warn_user(unknown_categories(table.unknown_counts), UnknownLevelsWarning)
         for name, strange in table.undated.items():
             remedy = "write dates as in training, or like 2020-12-31"
             warn_user(f"{no_dates(name, strange)}: {remedy}.", UnknownLevelsWarning)
@@ -154,17 +154,9 @@ class TableSelector(SelectorMixin, ClassEstimator):
         return shape
 
     def transform(self, X: ArrayLike) -> Any:
-        """Keep the columns of the selected variables.
+        """Keep the columns of the selected variables, with their categories and missing values.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows with the columns of `fit`, of the same kinds.
-
-        Returns
-        -------
-        X_selected : array or frame of shape (n_samples, n_selected)
-            The selected columns, with their categories and missing values.
+        `X` has the columns of `fit`, of the same kinds; the result is an array or a frame like `X`.
         """
         check_is_fitted(self)
         read_table(self, X, reset=False)  # an error names a column of another kind

@@ -14,12 +14,7 @@ from corral.data.dataset import LabelledRows, TrainingRows
 from corral.estimators.base import Categorical
 from corral.estimators.density_classifier import DensityClassifier
 from corral.estimators.priors import ClassWeight, Priors, are_empirical, class_priors
-from corral.estimators.validation import (
-    check_integer,
-    check_n_jobs,
-    check_number,
-    take_names_from,
-)
+from corral.estimators.validation import check_integer, check_n_jobs, check_number, take_names_from
 from corral.estimators.warned import warn_of_duplicates, warn_of_single_rows
 from corral.markers.contrast import MIN_EFFECT
 from corral.pool.learning import PoolSettings, learn_pool
@@ -114,12 +109,10 @@ class CorralClassifier(DensityClassifier):
         and "temperature"; "weight" and "share" of the pool. `pandas.DataFrame` takes it.
     markers_ : ndarray of shape (n_classes, n_features), bool
         Which variables mark each class, whatever predicts best; see `describe` and `MarkerSelector`.
-    feature_importances_ : ndarray of shape (n_features,)
-        Share of each variable in the mean evidence for the classes at their own rows, 0 where it is negative;
-        they sum to 1, or are all 0.
     model_ : PoolModel
         All that `fit` has learnt.
-    classes_, class_count_, class_prior_, n_duplicates_, n_features_in_, feature_names_in_
+    classes_, class_count_, class_prior_, n_duplicates_, feature_importances_, n_features_in_,
+    feature_names_in_
         As in `RodeoClassifier`.
 
     See Also

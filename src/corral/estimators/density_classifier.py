@@ -108,93 +108,33 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
 
     @by_rows()
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Most probable class of each row of `X`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-        """
-        log_proba = self.predict_log_proba(X)
-        labels: NDArray[Any] = self.classes_[log_proba.argmax(axis=1)]
+        """Most probable class (n_samples,) of each row of `X`."""
+        labels: NDArray[Any] = self.classes_[self.predict_log_proba(X).argmax(axis=1)]
         return labels
 
     @by_rows("classes")
     def predict_proba(self, X: ArrayLike) -> Floats:
-        """Probability of each class for each row of `X`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        P : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`; rows sum to 1.
-        """
+        """Probabilities (n_samples, n_classes) of each row of `X`, in the order of `classes_`."""
         return np.exp(self.predict_log_proba(X))
 
     @by_rows("classes")
     def predict_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithm of `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_P : ndarray of shape (n_samples, n_classes)
-        """
-        log_density = self.log_density(X)
-        return self.model_.posterior(log_density)
+        """Logarithms (n_samples, n_classes) of `predict_proba`."""
+        return self.model_.posterior(self.log_density(X))
 
     @by_rows("classes")
     def predict_joint_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithm of prior times density of each class, the density to the power that calibrates it.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_joint : ndarray of shape (n_samples, n_classes)
-        """
-        log_density = self.log_density(X)
-        return self.model_.joint(log_density)
+        """Logarithms (n_samples, n_classes) of prior times calibrated density."""
+        return self.model_.joint(self.log_density(X))
 
     def decision_function(self, X: ArrayLike) -> Floats:
-        """Log odds of the second class if there are two; else the log probability of each class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            In the order of `classes_`. The label is the second class where the log odds are above 0, and else
-            the class of the highest log probability.
-        """
+        """Log odds (n_samples,) of the second of two classes, or log probabilities (n_samples, n_classes)."""
         log_proba = self.predict_log_proba(X)
         return log_proba[:, 1] - log_proba[:, 0] if self.classes_.size == 2 else log_proba
 
     @by_rows("classes")
     def log_density(self, X: ArrayLike) -> Floats:
-        """Logarithm of each class's density of the scaled variables.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_density : ndarray of shape (n_samples, n_classes)
-        """
+        """Logarithms (n_samples, n_classes) of the class densities of the scaled variables."""
         samples = self._check_samples(X)
         warn_of_shift(self.model_, samples, feature_names(self))
         return self.model_.log_densities(samples, self._computation())
@@ -293,7 +233,6 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            New rows.
         level : float, default=0.01
             A row is novel if, at its best class, it is less typical than all but this share of the training
             rows of all classes together, each left out. With fewer than 1 / level rows it must be less
@@ -375,25 +314,13 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
     def assess(self, X: Any, coverage: float = COVERAGE) -> Assessment:
         """Probabilities, typicality, novelty and prediction sets of each row of `X`.
 
-        All four are computed in the time of one.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            New rows.
-        coverage : float, default=0.9
-            Coverage of the prediction sets, as in `predict_set`.
-
-        Returns
-        -------
-        assessment : Assessment
-            Print it, or look at `Assessment.to_frame`.
+        All four are computed in the time of one. `coverage` is that of the prediction sets, see
+        `predict_set`.
 
         Warns
         -----
         ShiftedTableWarning
-            If most of ten or more rows lie outside the range of the training rows in a variable. `predict`
-            and other methods that return labels, probabilities or densities warn of it, too.
+            If most of ten or more rows lie outside the range of the training rows in a variable.
         """
         wanted = check_number("coverage", coverage, 0.0, 1.0, inclusive=True)
         rows = evaluate_rows(self, X)
@@ -416,10 +343,8 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         Returns
         -------
         explanation : Explanation
-            Per sample the evidence of each variable for the label, which adds up to the log odds; the
-            training rows with the largest share of the label's density, or, where no row stands out, the
-            nearest ones, by their positions in the `X` given to `fit` and by the labels of its index; whether
-            it is novel, and which variables make it unlike the nearest class.
+            The evidence of each variable for the label, the training rows that support it, and whether the
+            sample is novel.
         """
         n_listed = check_integer("n_rows", n_rows)
         return evaluate_rows(self, X, bandwidths=True).explanation(against, n_listed)
@@ -427,14 +352,10 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
     def describe(self) -> Description:
         """What marks each class: the variables that tell it best from all other rows come first.
 
-        Markers are found in the training rows, by ranks and with error control, whatever the densities use.
-        The evidence says what the labels rest on; it is computed once, from at most 50 rows of each class
-        and, with more than ten variables, 4 pairs of orders in which they become known.
+        Markers come from tests on ranks of the training rows, whatever the densities use. The evidence says
+        what the labels rest on; it is computed once, from at most 50 rows of each class and, with more than
+        ten variables, 4 pairs of random orders of the variables.
 
-        Returns
-        -------
-        description : Description
-            Print it, or look at `Description.to_frame`.
         """
         check_is_fitted(self)
         model = self.model_
@@ -458,19 +379,9 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         """How often each variable is selected when the training rows are halved at random.
 
         Selected are the relevant variables of a `RodeoClassifier`, and the markers of a `CorralClassifier`.
-        It needs all training rows, which a file of compressed classes does not keep.
-
-        Parameters
-        ----------
-        n_resamples : int, default=20
-            Number of random halves, each taken without replacement within each class.
-        random_state : int, RandomState or None, default=None
-
-        Returns
-        -------
-        frequency : ndarray of shape (n_classes, n_features)
-            Share of the halves in which the variable was selected: near 1 or 0 where the selection is
-            stable.
+        Halves are taken without replacement within each class. The frequencies (n_classes, n_features) are
+        near 1 or 0 where the selection is stable. A file of compressed classes does not keep the rows needed
+        here.
         """
         check_is_fitted(self)
         n = check_integer("n_resamples", n_resamples)

@@ -160,18 +160,9 @@ class Description:
     def also_rests_on(self, label_number: int) -> list[int]:
         """List variables that do not mark a class by themselves, but that its labels rest on.
 
-        These are not markers, but have an evidence of at least 0.5 and of at least a quarter of the largest:
-        they separate the class from one of many others, or only together with other variables.
-
-        Parameters
-        ----------
-        label_number : int
-            Position of the class in `classes`.
-
-        Returns
-        -------
-        variables : list of int
-            At most three, strongest first.
+        These are at most three variables, the strongest first. They are not markers, but have an evidence of
+        at least 0.5 and of at least a quarter of the largest: they separate the class from one of many
+        others, or only together with other variables.
         """
         if self.evidence is None:
             return []
@@ -189,12 +180,8 @@ class Description:
     def adds_nothing(self) -> list[int]:
         """List variables that mark no class and have a mean evidence below 0.05 in each class.
 
-        In single rows they may still count, since evidence depends on the other values.
-
-        Returns
-        -------
-        variables : list of int
-            In the order of the columns; empty where there is no model that predicts.
+        In single rows they may still matter, since evidence depends on the other values. The list is empty
+        for a `MarkerSelector`.
         """
         if self.evidence is None:
             return []
@@ -221,18 +208,7 @@ class Description:
         return [int(j) for j in self.order[label_number, :n_markers]]
 
     def leading_markers(self, label_number: int) -> list[int]:
-        """List the few variables that separate a class best from all other rows.
-
-        Parameters
-        ----------
-        label_number : int
-            Position of the class in `classes`.
-
-        Returns
-        -------
-        variables : list of int
-            At most four markers, strongest first, each with an effect of at least a third of the largest.
-        """
+        """List at most four markers, strongest first, with an effect of at least a third of the largest."""
         sizes = np.abs(self.effect[label_number])
         markers = self.markers_of(label_number)[:MOST_PHRASES]
         return [j for j in markers if sizes[j] >= LEAST_PART * sizes[markers[0]]]

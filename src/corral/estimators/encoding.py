@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from corral.array_types import Bools, Floats, Integers
 from corral.data.date_variables import WEEKDAYS, DateColumn, is_date, part_of_dates
-from corral.sentences.numbers import begun, listed
+from corral.sentences.numbers import begun
 
 # Up to here, integers that differ are different floats.
 _LARGEST_EXACT = 2**53
@@ -581,17 +581,3 @@ def _integers_among(values: list[Any]) -> NDArray[np.object_]:
         return np.empty(0, dtype=object)
     integers = [int(value) for value in values if isinstance(value, int | np.integer)]
     return as_objects([value for value in integers if abs(value) <= _LARGEST_FLOAT])
-
-
-def unknown_sentence(unknown: Unknown) -> str:
-    """Say how many values are categories that no training row has."""
-    n = sum(counts.total() for counts in unknown.values())
-    by_column = [
-        f"{counts.total()} of {name!r} (such as {next(iter(counts))[:40]!r})"
-        for name, counts in unknown.items()
-    ]
-    shown = listed(by_column, str, MOST_SHOWN, " of the columns")
-    return (
-        f"{n} value{'s are categories' if n > 1 else ' is a category'} that no training row has, and "
-        f"count{'s' * (n == 1)} as missing: {shown}."
-    )

@@ -155,6 +155,7 @@ class EvaluatedRows:
         has_unknown: Bools = np.logical_or.reduce(unknown, axis=1)  # such a row equals no training row
         support = support._replace(equal=support.equal & ~has_unknown[:, np.newaxis])
         typicality = judgement.typicality[np.arange(len(label)), judgement.nearest]
+        in_training, typical_share = self._beside_training_rows(typicality)
         return Explanation(
             label=model.labels[label],
             rival=model.labels[rival],
@@ -172,9 +173,9 @@ class EvaluatedRows:
             row_names=None if names is None else np.where(support.rows >= 0, names[support.rows], ""),
             nearest=model.labels[judgement.nearest],
             typicality=typicality,
-            typical_share=self._typical_shares(typicality),
+            typical_share=typical_share,
             novel=judgement.is_novel(NOVELTY_LEVEL),
-            in_training=np.isin(equality_keys(self.X), equality_keys(model.compared_rows.X)) & ~has_unknown,
+            in_training=in_training & ~has_unknown,
             novelty_parts=novelty_parts,
             nearest_range=self._nearest_ranges(),
             sample_names=self.names,
@@ -195,8 +196,8 @@ class EvaluatedRows:
             values[unknown[:, j], j] = column[unknown[:, j]]
         return values, unknown
 
-    def _typical_shares(self, typicality: Floats) -> Floats:
-        """Shares (n_rows,) of the rows of the nearest class, the row included; see `Explanation`.
+    def _beside_training_rows(self, typicality: Floats) -> tuple[Bools, Floats]:
+        """Whether rows (n_rows,) equal training rows, and `typical_share` of `Explanation`.
 
         A typicality counts the row besides the n training rows of the class. A row that is one of them is
         counted twice, and removed once here.
@@ -209,7 +210,7 @@ class EvaluatedRows:
             twice = (nearest == a) & np.isin(keys, training)
             n = max(reference.n, 1.0)
             shares[twice] = np.maximum((typicality[twice] * (n + 1.0) - 1.0) / n, 1.0 / n)
-        return shares
+        return np.isin(keys, training_keys), shares
 
     def _nearest_ranges(self) -> Floats:
         """Ranges (n_rows, 2, n_features) of numbers in the nearest classes; see `Explanation`."""

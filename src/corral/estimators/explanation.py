@@ -217,18 +217,7 @@ class Explanation:
         return replace(self, feature_names=names, base=base, **arrays)
 
     def caution(self, sample: int) -> str:
-        """Say if the label rests on one training row or group, unusually for the table.
-
-        Parameters
-        ----------
-        sample : int
-            Position of the sample.
-
-        Returns
-        -------
-        sentence : str
-            Empty if it does not.
-        """
+        """Say if the label of a sample rests on one row or group, unusually for the table; else empty."""
         check_position("sample", sample, len(self))
         if not self.rests_on_few[sample]:
             return ""
@@ -238,17 +227,9 @@ class Explanation:
         return rests_on_group(self.group_share[sample])
 
     def unlike(self, sample: int) -> list[int]:
-        """List variables that make a sample unlike the nearest class, the strongest first, at most three.
+        """List at most three variables that make a sample unlike the nearest class, the strongest first.
 
-        Parameters
-        ----------
-        sample : int
-            Position of the sample.
-
-        Returns
-        -------
-        variables : list of int
-            Variables with at least a tenth of the sum of all positive `novelty_parts`.
+        Each has at least a tenth of the sum of all positive `novelty_parts`.
         """
         check_position("sample", sample, len(self))
         parts = np.maximum(self.novelty_parts[sample], 0.0)
@@ -256,19 +237,9 @@ class Explanation:
         return [int(j) for j in order if parts[j] > 0.0 and parts[j] >= _LEAST_UNLIKE * parts.sum()]
 
     def novelty(self, sample: int, description: Description | None = None) -> str:
-        """Say if a sample is unlike all training rows, and in which variables.
+        """Say if a sample is unlike all training rows, and in which variables; empty if it is not novel.
 
-        Parameters
-        ----------
-        sample : int
-            Position of the sample.
-        description : Description, default=None
-            Description of the same classes; then typical values of the nearest class are named as well.
-
-        Returns
-        -------
-        sentence : str
-            Empty if it is not novel.
+        With a `description` of the same classes, typical values of the nearest class are named as well.
         """
         check_position("sample", sample, len(self))
         if not self.novel[sample]:
@@ -330,7 +301,7 @@ class Explanation:
         sample : int
             Position of the sample.
         called : str, default=None
-            What the sample is called, by default its position.
+            Name of the sample, by default its label in the index or its position.
         description : Description, default=None
             As in `novelty`.
 
@@ -416,18 +387,7 @@ class Explanation:
     def plot(self, sample: int = 0, *, max_variables: int = 12, axes: Any = None) -> ExplanationDisplay:
         """Draw why one sample got its label (needs matplotlib).
 
-        Parameters
-        ----------
-        sample : int, default=0
-            Position of the sample.
-        max_variables : int, default=12
-            How many variables are shown, those with the strongest evidence; the others are one bar.
-        axes : two matplotlib Axes, default=None
-            Where to draw; by default a new figure.
-
-        Returns
-        -------
-        display : ExplanationDisplay
+        Parameters are as in `ExplanationDisplay.from_explanation`.
         """
         import corral  # which loads the display: its package lies above this one
 
@@ -438,20 +398,8 @@ class Explanation:
     def to_shap(self, label: Any = None) -> Any:
         """Return the evidence as an Explanation of the package shap, for its plots (needs shap).
 
-        Parameters
-        ----------
-        label : label, default=None
-            The class that positive values favour in all samples, as a beeswarm needs it. Explain the samples
-            by ``explain(X, against=label)``, so that all are compared with it. By default positive values
-            favour the label of each sample.
-
-        Returns
-        -------
-        explanation : shap.Explanation
-            With `values` (the evidence), `base_values`, `data` and `feature_names`.
-
-        Notes
-        -----
+        By default positive values favour the label of each sample. With a `label`, as a beeswarm needs it,
+        they favour this class in all samples, which must be explained by ``explain(X, against=label)``.
         ``shap.plots.waterfall(explanation.to_shap()[0])`` draws one sample, and
         ``shap.plots.beeswarm(classifier.explain(X, against="ant").to_shap("ant"))`` many.
         """

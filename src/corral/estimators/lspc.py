@@ -177,19 +177,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
     cv_results_: dict[str, Any] = field(init=False)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Choose a width and a regulariser and solve for the coefficients.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows.
-        y : array-like of shape (n_samples,)
-            Their classes; at least two.
-
-        Returns
-        -------
-        self : LSPClassifier
-        """
+        """Choose a width and a regulariser, and solve for the coefficients; `y` holds two classes or more."""
         with unchanged_by_errors(self):
             return self._learn(X, y)
 
@@ -261,34 +249,12 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Most probable class of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples to classify.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        outputs = self._outputs(X)
-        labels: NDArray[Any] = self.classes_[outputs.argmax(axis=1)]
+        """Most probable class (n_samples,) of each row of `X`."""
+        labels: NDArray[Any] = self.classes_[self._outputs(X).argmax(axis=1)]
         return labels
 
     def predict_proba(self, X: ArrayLike) -> Floats:
-        """Probability of each class for each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples to classify.
-
-        Returns
-        -------
-        proba : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`.
-        """
+        """Probabilities (n_samples, n_classes) of each row of `X`, in the order of `classes_`."""
         outputs = self._outputs(X)
         largest = outputs.max(axis=1, keepdims=True)
         clipped = largest <= 0.0

@@ -101,13 +101,7 @@ class MarkerSelector(TableSelector):
         return self
 
     def describe(self) -> Description:
-        """What marks each class: the variables that tell it best from all other rows come first.
-
-        Returns
-        -------
-        description : Description
-            Without evidence, since a selector predicts nothing.
-        """
+        """What marks each class, without evidence, since a selector predicts nothing."""
         check_is_fitted(self)
         return class_description(self, self.contrast_, self.comparison_, self.missing_contrast_)
 

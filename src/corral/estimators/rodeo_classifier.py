@@ -15,12 +15,7 @@ from corral.estimators.base import Categorical
 from corral.estimators.collections import by_rows
 from corral.estimators.density_classifier import DensityClassifier
 from corral.estimators.priors import ClassWeight, Priors, class_priors
-from corral.estimators.validation import (
-    check_choice,
-    check_number,
-    check_one_row,
-    check_rodeo,
-)
+from corral.estimators.validation import check_choice, check_number, check_one_row, check_rodeo
 from corral.estimators.warned import warn_of_duplicates, warn_of_empty_selections
 from corral.markers.contrast import MIN_EFFECT
 from corral.rodeo.model import FittedModel, learn_model
@@ -214,18 +209,10 @@ class RodeoClassifier(DensityClassifier):
 
     @by_rows("classes", "features")
     def local_bandwidths(self, X: ArrayLike) -> Floats:
-        """Bandwidths at each row of `X` in each class.
+        """Bandwidths (n_samples, n_classes, n_features) of the scaled variables at each row of `X`.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        h : ndarray of shape (n_samples, n_classes, n_features)
-            Of the scaled variables: the bandwidths that the Rodeo chooses at the row, or with
-            ``bandwidth="class"`` the bandwidths of the class. With ``features="selected"`` a variable that
-            is not relevant keeps the initial bandwidth.
+        The Rodeo chooses them at the row; with ``bandwidth="class"`` they are those in `bandwidths_`. With
+        ``features="selected"`` a variable that is not relevant keeps the initial bandwidth.
         """
         samples = self._check_samples(X)
         h = self.model_.estimates(samples, self._computation(), bandwidths=True).bandwidths
@@ -238,17 +225,8 @@ class RodeoClassifier(DensityClassifier):
         With ``bandwidth="local"`` it ends at the values of `local_bandwidths`. With "class" the model does
         not use it. As in `predict` the sample counts as a new row, even if it is a training row.
 
-        Parameters
-        ----------
-        X : array-like of shape (1, n_features)
-            The sample.
-        label : label
-            One of `classes_`.
-
-        Returns
-        -------
-        path : RodeoPath
-            With ``features="selected"`` the sweeps leave out variables that are not relevant.
+        `X` is the sample (1, n_features) and `label` one of `classes_`. With ``features="selected"`` the
+        sweeps leave out variables that are not relevant.
         """
         x = check_one_row(self.model_.scale.transform(self._check_samples(X)))
         labels = self.classes_.tolist()

@@ -118,20 +118,10 @@ class RodeoDensity(DensityMixin, TableEstimator):
     density_: DensityModel = field(init=False)
 
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Scale the rows and store them.
+        """Scale and store the rows `X` whose density is estimated.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows whose density is estimated.
-        y : ignored
-            Present for compatibility.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How much each row matters, up to a common factor; weight 0 equals removal.
-
-        Returns
-        -------
-        self : RodeoDensity
+        `sample_weight` (n_samples,) says how much each row matters, up to a common factor; weight 0 equals
+        removal. `y` is ignored.
         """
         settings = check_rodeo(self, _SCALES)
         with unchanged_by_errors(self):
@@ -150,62 +140,25 @@ class RodeoDensity(DensityMixin, TableEstimator):
             raise ValueError("the settings of the model differ from the parameters")
 
     def score_samples(self, X: ArrayLike) -> Floats:
-        """Logarithm of the density of the unscaled variables at each row of `X`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_density : ndarray of shape (n_samples,)
-        """
+        """Logarithm (n_samples,) of the density of the unscaled variables at each row of `X`."""
         samples = self._check_samples(X)
         log_density, _ = self._estimate(samples)
         return log_density[:, 0] - ~np.isnan(samples) @ self.density_.scale.log_widths
 
     def score(self, X: ArrayLike, y: object = None) -> float:
-        """Total log-likelihood of the rows of `X`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        log_likelihood : float
-        """
+        """Sum of `score_samples` over the rows of `X`; `y` is ignored."""
         return float(self.score_samples(X).sum())
 
     def local_bandwidths(self, X: ArrayLike) -> Floats:
-        """Bandwidths that the Rodeo chooses at each row of `X`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        h : ndarray of shape (n_samples, n_features)
-            Bandwidths of the scaled variables, which can be compared with each other.
-        """
+        """Bandwidths (n_samples, n_features) that the Rodeo chooses at each row, of the scaled variables."""
         _, h = self._estimate(self._check_samples(X), bandwidths=True)
         return h[:, 0]
 
     def bandwidth_path(self, X: ArrayLike) -> RodeoPath:
-        """How the Rodeo chooses the bandwidths of one sample, sweep by sweep.
+        """How the Rodeo chooses the bandwidths of one sample (1, n_features), sweep by sweep.
 
-        It ends at the values of `local_bandwidths`.
-
-        Parameters
-        ----------
-        X : array-like of shape (1, n_features)
-            The sample. It counts as a new row even if it is a training row.
-
-        Returns
-        -------
-        path : RodeoPath
+        The path ends at the values of `local_bandwidths`. The sample counts as a new row, even if it is a
+        training row.
         """
         samples = self._check_samples(X)
         x = check_one_row(self.density_.scale.transform(samples))
@@ -217,15 +170,6 @@ class RodeoDensity(DensityMixin, TableEstimator):
         The bandwidths at a training row come from the other rows (leave-one-out). A value that the row lacks
         comes from the density of the variable. A category comes from its kernel, or is picked by frequency if
         the row lacks it; it is returned as its position in `encoding_`.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-        random_state : int, RandomState or None, default=None
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
         n, random = check_integer("n_samples", n_samples), check_random_state(random_state)

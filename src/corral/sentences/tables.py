@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from corral.sentences.numbers import counted, different_texts
+from corral.sentences.numbers import counted, different_texts, listed
 
 # A ratio whose decimal logarithm is this close to a whole number looks like a change of units.
 _NEAR_A_POWER = 0.1
+
+# Columns with unknown categories that are named.
+_MOST_COLUMNS = 3
 
 # Variables that are named as the reason of a shift.
 _MOST_UNLIKE = 3
@@ -65,6 +69,20 @@ def no_dates(name: str, counts: Mapping[str, int]) -> str:
     if n == 1:
         return f"1 value of column {name!r}, {first}, cannot be read as a date and counts as missing"
     return f"{n} values of column {name!r}, the first {first}, cannot be read as dates and count as missing"
+
+
+def unknown_categories(unknown: Mapping[str, Counter[str]]) -> str:
+    """Say how many values are categories that no training row has; `unknown` counts them by column."""
+    n = sum(counts.total() for counts in unknown.values())
+    by_column = [
+        f"{counts.total()} of {name!r} (such as {next(iter(counts))[:40]!r})"
+        for name, counts in unknown.items()
+    ]
+    shown = listed(by_column, str, _MOST_COLUMNS, " of the columns")
+    return (
+        f"{n} value{'s are categories' if n > 1 else ' is a category'} that no training row has, and "
+        f"count{'s' * (n == 1)} as missing: {shown}."
+    )
 
 
 def groups_of_rows(n_groups: int | None) -> str:
