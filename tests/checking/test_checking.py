@@ -17,7 +17,7 @@ from corral.checking.leakage import _accuracy_of_one
 from corral.checking.table import check_table
 from corral.checking.written_numbers import numbers_as_text
 from corral.datasets import load_anuran, make_shifted_groups, make_ten_groups, make_waveform
-from corral.sentences.tables import copied_rows
+from corral.sentences.tables import duplicate_rows
 from support.cli import answered, notes_of, refused, run
 from support.real_data import skip_without_data
 
@@ -437,7 +437,7 @@ def test_duplicates_are_counted_as_a_fit_counts_them(planted, which, tmp_path):
     X, y = pd.concat([X, X[:20]], ignore_index=True), np.append(y, y[:20])
     (finding,) = table_findings(X, y)
     assert finding.description == "20 of 320 rows are duplicates of another one, such as rows 0 and 300"
-    assert copied_rows(20, 320) in run(*fitting(X, y, tmp_path)).stderr
+    assert duplicate_rows(20, 320) in run(*fitting(X, y, tmp_path)).stderr
 
 
 def test_equal_rows_that_may_be_chance_are_no_duplicates(tmp_path):
@@ -453,7 +453,7 @@ def test_equal_rows_that_may_be_chance_are_no_duplicates(tmp_path):
     X, y = pd.concat([X, X[:9]], ignore_index=True), np.append(y, y[:9])
     findings = {each.kind: each.description for each in table_findings(X, y)}
     assert findings["duplicates"] == "9 of 209 rows are duplicates of another one, such as rows 0 and 200"
-    assert copied_rows(9, 209) in run(*fitting(X, y, tmp_path)).stderr
+    assert duplicate_rows(9, 209) in run(*fitting(X, y, tmp_path)).stderr
 
 
 def test_near_duplicates_are_counted_among_all_rows(planted):

@@ -188,7 +188,7 @@ def test_the_table_of_classes_lists_their_markers(marked):
         assert sorted(description.also_rests_on(a)) == [0, 1]
         names = ", ".join(description.feature_names[j] for j in description.also_rests_on(a))
         assert f"no variable found labels also rest on {names} relevant by its bandwidths: " in words
-    assert "Markers that tell the class best from all other rows come first." in words
+    assert "The markers that separate the class best from all other rows come first." in words
 
 
 def test_json_lists_the_markers_of_classes(marked):
@@ -377,8 +377,10 @@ def test_duplicates_are_noted_once(parts, frame, tmp_path):
     """Fits to parts of the table print no notes about their own duplicates."""
     frame.iloc[[*range(90), 0, 1, 31, 62]].to_csv(tmp_path / "t.csv", index=False)
     fit = ("fit", tmp_path / "t.csv", "-t", "species", "--drop", "id", "--estimator", "rodeo", *parts)
-    notes = [line for line in run(*fit).stderr.splitlines() if "copies" in line]
-    assert notes == ["note: 4 of 94 rows are copies of others; a row and its copies are left out together."]
+    notes = [line for line in run(*fit).stderr.splitlines() if "duplicates" in line]
+    assert notes == [
+        "note: 4 of 94 rows are duplicates of others; a row and its duplicates are left out together."
+    ]
 
 
 def test_advice_where_no_variable_is_relevant(tmp_path):
@@ -386,7 +388,7 @@ def test_advice_where_no_variable_is_relevant(tmp_path):
     model = RodeoClassifier(scale=None, c0=0.01).fit(rng.normal(size=(60, 3)), ["a", "b"] * 30)
     save_model(model, tmp_path / "m.corral")
     shown = run("info", tmp_path / "m.corral").stdout
-    assert "No variable stands out as describing a class: no test of values or of single levels" in shown
+    assert "No single variable describes a class: no test of values or of single categories" in shown
     assert shown.count("no variable found") == 2
 
 

@@ -219,13 +219,13 @@ def test_one_group_gives_no_interval(tmp_path):
     pd.DataFrame(columns).to_csv(tmp_path / "t.csv", index=False)
     fit = ("fit", tmp_path / "t.csv", "-t", "y", "--group", "p", "--estimator", "rodeo")
     shown = run(*fit, "--test-size", 0.33, "--report", tmp_path / "r.html").stdout
-    assert "all are of one group, which gives no interval: say --cv, or a larger --test-size" in shown
-    assert "no interval, since all are of one group" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "all are of one group, so there is no interval: use --cv, or a larger --test-size" in shown
+    assert "no interval, since all rows are of one group" in (tmp_path / "r.html").read_text(encoding="utf-8")
     brief = run(*fit, "--test-size", 0.33, "-q").stdout
-    assert ", no interval, since all are of one group, held out 20 of 60 rows" in brief
+    assert ", no interval, since all rows are of one group, held out 20 of 60 rows" in brief
     scores = answered(*fit, "--test-size", 0.33)["scores"]
     assert all(set(each["intervals"].values()) == {None} for each in scores.values())
-    assert "intervals are for new groups, of which 3 were held out" in run(*fit, "--cv", 3).stdout
+    assert "3 groups were held out, and intervals are for new groups" in run(*fit, "--cv", 3).stdout
 
 
 # Baselines and new rows

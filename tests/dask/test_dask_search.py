@@ -65,7 +65,7 @@ def test_a_sample_has_the_rows_with_the_smallest_numbers():
     for chunks in PARTITIONS:
         rows, labels = chunked(chunks)
         weights = da.from_array(WEIGHTS, chunks=(chunks[0],))
-        parts = partitions(as_collection(rows, 50), labels, weights, None, Encoding.of_numbers(X.shape[1]))
+        parts = partitions(as_collection(rows, 50), labels, weights, None, Encoding.all_numbers(X.shape[1]))
         sources, overview = survey(parts, None)
         sample = sample_rows(sources, overview, sizes, 5, None)
         expected = []

@@ -49,9 +49,9 @@ def transform(x, kind, new_rows=None, weights=None):
 def plain(X, kind, weights, new_rows):
     """The scaled new rows by the formulas of the documentation."""
     if kind != "score":
-        return estimators_oracle.group_ids(X, kind, weights)(new_rows)
+        return estimators_oracle.scaling_function(X, kind, weights)(new_rows)
     scores, scaled = (
-        norm.ppf(estimators_oracle.group_ids(X, "rank", weights)(rows)) for rows in (X, new_rows)
+        norm.ppf(estimators_oracle.scaling_function(X, "rank", weights)(rows)) for rows in (X, new_rows)
     )
     return scaled - np.average(scores, axis=0, weights=weights)
 

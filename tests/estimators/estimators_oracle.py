@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from data.data_oracle import midrank
 
 
-def group_ids(
+def scaling_function(
     X: np.ndarray, scale: str | None, weights: ArrayLike | None = None
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """The scale of pooled rows, by the formulas of the documentation; a function of queries."""
+    """The scale of pooled rows, by the formulas of the documentation; as a function of new rows."""
     if scale == "rank":
         w = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
 
@@ -35,7 +35,7 @@ def group_ids(
 def center_and_width(
     X: np.ndarray, scale: str | None, weights: ArrayLike | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The units of a scale other than ranks; a constant column keeps its own."""
+    """Center and width of each column on a scale other than ranks; the width of a constant column is 1."""
     if scale is None:
         return np.zeros(X.shape[1]), np.ones(X.shape[1])
     center, width = X.min(axis=0), np.ptp(X, axis=0)
@@ -49,19 +49,19 @@ def center_and_width(
 def least_squares_outputs(
     X: ArrayLike,
     y: ArrayLike,
-    queries: ArrayLike,
+    new_rows: ArrayLike,
     *,
     sigma: float,
     lam: float,
     centers: ArrayLike | None = None,
 ) -> np.ndarray:
-    """Outputs q_y of the least-squares classifier at the queries, one column per class.
+    """Outputs q_y of the least-squares classifier at new rows, one column per class.
 
     q_y(x) = sum_j a_j K(x, c_j) minimises (1/n) sum_i (q_y(x_i) - [y_i = y])^2 + lam sum_j a_j^2, whose
     normal equations are solved as they stand. Centres are all rows of the class, or those whose positions are
     given.
     """
-    X, queries = np.asarray(X, dtype=float).tolist(), np.asarray(queries, dtype=float).tolist()
+    X, new_rows = np.asarray(X, dtype=float).tolist(), np.asarray(new_rows, dtype=float).tolist()
     y, n = np.asarray(y).tolist(), len(X)
     allowed = range(n) if centers is None else np.asarray(centers).tolist()
     columns = []
@@ -79,7 +79,7 @@ def least_squares_outputs(
         columns.append(
             [
                 math.fsum(coefficients[k] * _gaussian(x, X[j], sigma) for k, j in enumerate(basis))
-                for x in queries
+                for x in new_rows
             ]
         )
     return np.array(columns).T

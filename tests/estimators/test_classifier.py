@@ -45,12 +45,12 @@ FITTED = [
 
 
 def by_class(X, y, scale, weights=None):
-    """Scaled rows and weights of each class, as the oracles take them; copies are one row."""
-    to_units = estimators_oracle.group_ids(X, scale, weights)
+    """Scaled rows and weights of each class, as the oracles take them; duplicates are one row."""
+    to_scale = estimators_oracle.scaling_function(X, scale, weights)
     X, y, merged, _ = data_oracle.merge_duplicates(X, y, weights)
     alike = weights is None and np.ptp(merged) == 0.0
     return {
-        label: (to_units(X[y == label]),) + (() if alike else (merged[y == label],)) for label in np.unique(y)
+        label: (to_scale(X[y == label]),) + (() if alike else (merged[y == label],)) for label in np.unique(y)
     }
 
 
@@ -65,20 +65,20 @@ def own_bandwidths(rows, weights=None, update="simultaneous"):
     return paper_oracle.mean_bandwidths(rows, h0=h0, floor=auto_floor(n, h0), update=update, weights=weights)
 
 
-def assert_same_model(one, other, queries):
+def assert_same_model(one, other, new_rows):
     """Equal to the last bit, in what was learnt and in every prediction."""
     for name in FITTED:
         assert_array_equal(getattr(one, name), getattr(other, name), strict=True)
     for method in [*PREDICTIONS, "local_bandwidths"]:
-        assert_array_equal(getattr(one, method)(queries), getattr(other, method)(queries), strict=True)
+        assert_array_equal(getattr(one, method)(new_rows), getattr(other, method)(new_rows), strict=True)
 
 
-def assert_like_model(one, other, queries, *, classes=slice(None), columns=slice(None)):
+def assert_like_model(one, other, new_rows, *, classes=slice(None), columns=slice(None)):
     """Equal but for rounding; `other` may have its classes and columns in another order."""
     assert_allclose(one.bandwidths_, other.bandwidths_[classes][:, columns], rtol=1e-12)
     assert_allclose(one.zscores_, other.zscores_[classes][:, columns], rtol=1e-9, atol=1e-9)
     assert_array_equal(one.relevant_, other.relevant_[classes][:, columns])
-    mine, theirs = queries
+    mine, theirs = new_rows
     expected = other.local_bandwidths(theirs)[:, classes][:, :, columns]
     assert_allclose(one.local_bandwidths(mine), expected, rtol=1e-12)
     for method in PREDICTIONS[1:]:
@@ -90,8 +90,8 @@ def assert_like_model(one, other, queries, *, classes=slice(None), columns=slice
 def groups():
     """A problem of five classes with rows to learn from and rows to judge."""
     X, y = make_shifted_groups(40, random_state=0)
-    queries, labels = make_shifted_groups(20, random_state=1)
-    return X, y, queries, labels
+    new_rows, labels = make_shifted_groups(20, random_state=1)
+    return X, y, new_rows, labels
 
 
 # Against the plain loops
@@ -102,16 +102,19 @@ def groups():
 @examples(10)
 @given(problem=problems(max_rows=5), weighted=st.booleans(), seed=st.integers(0, 2**32))
 def test_agrees_with_the_plain_loops(scale, update, problem, weighted, seed):
-    X, y, queries = problem
+    X, y, new_rows = problem
     weights = np.random.default_rng(seed).choice([0.25, 1.0, 2.0, 5.5], y.size) if weighted else None
-    classes, to_units = by_class(X, y, scale, weights), estimators_oracle.group_ids(X, scale, weights)
+    classes, to_scale = (
+        by_class(X, y, scale, weights),
+        estimators_oracle.scaling_function(X, scale, weights),
+    )
     w = np.ones(y.size) if weights is None else weights
     priors = {label: w[y == label].sum() / w.sum() for label in classes}
     model = RodeoClassifier(scale=scale, update=update, priors="empirical", cutpoint=-0.5)
     model.fit(X, y, sample_weight=weights)
-    joint, proba = model.predict_joint_log_proba(queries), model.predict_proba(queries)
-    h = model.local_bandwidths(queries)
-    for q, x in enumerate(to_units(queries)):
+    joint, proba = model.predict_joint_log_proba(new_rows), model.predict_proba(new_rows)
+    h = model.local_bandwidths(new_rows)
+    for q, x in enumerate(to_scale(new_rows)):
         expected_joint, expected_proba = paper_oracle.classify(
             classes, x, priors=priors, floor=auto_floor, update=update
         )
@@ -139,12 +142,12 @@ def test_agrees_with_the_plain_loops(scale, update, problem, weighted, seed):
 @given(problem=problems(max_columns=2), far=st.sampled_from([30.0, 1e3, 1e6, -1e6]))
 def test_agrees_with_the_plain_loops_far_away(update, problem, far):
     # In raw units, where both sides see the same numbers: far away the last digit of a scaled one counts.
-    X, y, queries = problem
+    X, y, new_rows = problem
     model = RodeoClassifier(scale=None, update=update).fit(X, y)
     classes = by_class(X, y, None)
     priors = dict.fromkeys(classes, 1 / len(classes))
-    joint = model.predict_joint_log_proba(queries + far)
-    for q, x in enumerate(queries + far):
+    joint = model.predict_joint_log_proba(new_rows + far)
+    for q, x in enumerate(new_rows + far):
         expected, _ = paper_oracle.classify(classes, x, priors=priors, floor=auto_floor, update=update)
         assert_allclose(joint[q], list(expected.values()), rtol=1e-9, atol=1e-9)
 
@@ -172,16 +175,16 @@ def test_parameters_reach_the_algorithm(parameters):
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("priors", ["uniform", [0.4, 0.1, 0.1, 0.1, 0.3]])
 def test_predictions_follow_from_each_other(groups, scale, priors):
-    X, y, queries, labels = groups
+    X, y, new_rows, labels = groups
     model = RodeoClassifier(scale=scale, priors=priors).fit(X, y)
-    joint, proba = model.predict_joint_log_proba(queries), model.predict_proba(queries)
-    assert_allclose(joint, model.log_density(queries) + np.log(model.class_prior_), rtol=1e-14)
+    joint, proba = model.predict_joint_log_proba(new_rows), model.predict_proba(new_rows)
+    assert_allclose(joint, model.log_density(new_rows) + np.log(model.class_prior_), rtol=1e-14)
     total = np.logaddexp.reduce(joint, axis=1)
-    assert_allclose(model.predict_log_proba(queries), joint - total[:, np.newaxis], rtol=1e-12, atol=1e-12)
+    assert_allclose(model.predict_log_proba(new_rows), joint - total[:, np.newaxis], rtol=1e-12, atol=1e-12)
     assert_allclose(proba, np.exp(joint - total[:, np.newaxis]), rtol=1e-12, atol=1e-15)
     assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
-    assert_array_equal(model.predict(queries), model.classes_[joint.argmax(axis=1)])
-    assert model.score(queries, labels) == (model.predict(queries) == labels).mean()
+    assert_array_equal(model.predict(new_rows), model.classes_[joint.argmax(axis=1)])
+    assert model.score(new_rows, labels) == (model.predict(new_rows) == labels).mean()
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -210,11 +213,11 @@ def test_given_priors_are_in_the_order_of_the_classes(kind):
 
 
 def test_a_class_of_prior_zero_is_never_predicted(groups):
-    X, y, queries, _ = groups
+    X, y, new_rows, _ = groups
     model = RodeoClassifier(priors=[0.25, 0.25, 0, 0.25, 0.25]).fit(X, y)
-    assert not np.any(model.predict_proba(queries)[:, 2])
-    assert np.all(np.isneginf(model.predict_log_proba(queries)[:, 2]))
-    assert 3 not in model.predict(queries)
+    assert not np.any(model.predict_proba(new_rows)[:, 2])
+    assert np.all(np.isneginf(model.predict_log_proba(new_rows)[:, 2]))
+    assert 3 not in model.predict(new_rows)
 
 
 @pytest.mark.parametrize(
@@ -234,22 +237,22 @@ def test_impossible_priors(priors):
 @pytest.mark.parametrize("scale", SCALES)
 @examples(8)
 @given(problem=problems(max_rows=8), seed=st.integers(0, 2**32))
-def test_weights_equal_copies_and_zero_equals_removal(scale, update, problem, seed):
-    X, y, queries = problem
+def test_weights_equal_duplicates_and_zero_equals_removal(scale, update, problem, seed):
+    X, y, new_rows = problem
     weights = np.random.default_rng(seed).integers(0, 4, y.size)
     duplicates = np.repeat(np.arange(y.size), weights)
     assume(np.unique(y[duplicates]).size > 1)
-    # In a table so small it cannot always be told that rows are copies.
-    found, kept = data_oracle.number_duplicates(X[duplicates], y[duplicates]), X[weights > 0]
+    # In a small table not all duplicates are recognised.
+    duplicates_found, kept = data_oracle.number_duplicates(X[duplicates], y[duplicates]), X[weights > 0]
     again = data_oracle.number_duplicates(kept, y[weights > 0])
     is_unique = len(np.unique(kept, axis=0)) == len(kept)
-    assume(weights.max() <= 1 if found is None else again is not None or is_unique)
+    assume(weights.max() <= 1 if duplicates_found is None else again is not None or is_unique)
     parameters = {"scale": scale, "update": update, "priors": "empirical"}
     weighted = RodeoClassifier(**parameters).fit(X, y, sample_weight=weights)
     copied = RodeoClassifier(**parameters).fit(X[duplicates], y[duplicates])
     for name in ("classes_", "class_count_", "class_prior_", "initial_bandwidth_"):
         assert_array_equal(getattr(weighted, name), getattr(copied, name))
-    assert_like_model(weighted, copied, (queries, queries))
+    assert_like_model(weighted, copied, (new_rows, new_rows))
 
 
 @pytest.mark.parametrize(
@@ -275,7 +278,7 @@ def test_impossible_weights(method, weights, message):
 
 
 def test_large_classes_are_averaged_over_some_rows(groups, monkeypatch):
-    X, y, queries, _ = groups
+    X, y, new_rows, _ = groups
     everywhere = RodeoClassifier(random_state=0).fit(X, y)
     monkeypatch.setattr(corral.rodeo.relevance, "MAX_POINTS", 10)
     first, again, other = (RodeoClassifier(random_state=seed).fit(X, y) for seed in (0, 0, 1))
@@ -284,7 +287,7 @@ def test_large_classes_are_averaged_over_some_rows(groups, monkeypatch):
     # Each is a mean over ten of the class's rows, whose bandwidths are at most h0.
     assert np.all(first.bandwidths_ <= first.initial_bandwidth_[:, np.newaxis])
     assert_allclose(first.bandwidths_, everywhere.bandwidths_, atol=0.25)
-    assert_array_equal(first.predict_proba(queries), everywhere.predict_proba(queries))
+    assert_array_equal(first.predict_proba(new_rows), everywhere.predict_proba(new_rows))
     monkeypatch.setattr(corral.rodeo.relevance, "MAX_POINTS", 40)
     assert_array_equal(RodeoClassifier(random_state=1).fit(X, y).bandwidths_, everywhere.bandwidths_)
 
@@ -297,8 +300,8 @@ def test_one_row_stands_for_its_class(monkeypatch):
     model = RodeoClassifier(scale=None, random_state=3).fit(X, y)
     h0 = paper_oracle.initial_bandwidth(12)
     for k, (rows,) in enumerate(by_class(X, y, None).values()):
-        at = [paper_oracle.leave_one_out(rows, i, h0=h0, floor=h0 / 12)[0] for i in range(12)]
-        assert np.isclose(at, model.bandwidths_[k], rtol=1e-12).all(axis=1).any()
+        leave_one_out = [paper_oracle.leave_one_out(rows, i, h0=h0, floor=h0 / 12)[0] for i in range(12)]
+        assert np.isclose(leave_one_out, model.bandwidths_[k], rtol=1e-12).all(axis=1).any()
 
 
 # Batches
@@ -309,7 +312,7 @@ def test_one_row_stands_for_its_class(monkeypatch):
     [("range", False, False), ("standard", True, False), ("rank", False, True), (None, True, True)],
 )
 def test_batches_equal_one_fit(groups, scale, first_weights, second_weights):
-    X, y, queries, _ = groups
+    X, y, new_rows, _ = groups
     rng = np.random.default_rng(5)
     # Classes 1 to 3 first, with some of their rows held back: classes 4 and 5 are news.
     first = (y <= 3) & (rng.uniform(size=y.size) < 0.7)
@@ -326,7 +329,7 @@ def test_batches_equal_one_fit(groups, scale, first_weights, second_weights):
         model = RodeoClassifier(scale=scale, priors="empirical")
         start(model, **A)
         assert_array_equal(model.classes_, [1, 2, 3])
-        assert_same_model(model.partial_fit(**B), both, queries)
+        assert_same_model(model.partial_fit(**B), both, new_rows)
 
 
 KINDS_OF_LABELS = {"numbers": [0, 1], "text": ["0", "1"], "booleans": [False, True]}
@@ -336,11 +339,11 @@ KINDS_OF_LABELS = {"numbers": [0, 1], "text": ["0", "1"], "booleans": [False, Tr
 @pytest.mark.parametrize("kind", [RodeoClassifier, CorralClassifier])
 def test_further_rows_do_not_change_the_kind_of_labels(kind, names):
     first, further = (KINDS_OF_LABELS[name] for name in names)
-    said = f"y holds {names[1]} such as {further[0]!r}, and the classes so far are {names[0]} such as"
+    message = f"y holds {names[1]} such as {further[0]!r}, and the classes so far are {names[0]} such as"
     X = np.random.RandomState(0).normal(size=(12, 2))
     model = kind(random_state=0).fit(X, np.tile(first, 6))
     classes = model.classes_
-    with pytest.raises(ValueError, match=re.escape(said)):
+    with pytest.raises(ValueError, match=re.escape(message)):
         model.partial_fit(X[:4] + 0.1, np.tile(further, 2))
     with pytest.raises(ValueError, match="labels of all parts must be of one kind"):
         kind().partial_fit(X[:4], np.tile(further, 2), classes=first)
@@ -355,41 +358,41 @@ def test_whole_numbers_and_others_are_labels_of_one_kind():
 
 
 def test_fit_forgets_batches(groups):
-    X, y, queries, _ = groups
+    X, y, new_rows, _ = groups
     model = RodeoClassifier().partial_fit(X[y < 3], y[y < 3], classes=[1, 2, 9]).fit(X[y > 3], y[y > 3])
-    assert_same_model(model, RodeoClassifier().fit(X[y > 3], y[y > 3]), queries)
+    assert_same_model(model, RodeoClassifier().fit(X[y > 3], y[y > 3]), new_rows)
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_a_class_may_have_no_rows_yet(groups, scale):
-    X, y, queries, _ = groups
+    X, y, new_rows, _ = groups
     early, late = y < 3, y == 3
     model = RodeoClassifier(scale=scale).partial_fit(X[early], y[early], classes=[3, 2, 1])
     assert_array_equal(model.classes_, [1, 2, 3])
     assert_array_equal(model.class_count_, [40, 40, 0])
     assert_allclose(model.class_prior_, 1 / 3)
-    assert np.all(np.isneginf(model.log_density(queries)[:, 2]))
-    assert not np.any(model.predict_proba(queries)[:, 2])
+    assert np.all(np.isneginf(model.log_density(new_rows)[:, 2]))
+    assert not np.any(model.predict_proba(new_rows)[:, 2])
     # Nothing is known of its variables: all stay at the bandwidth that a small class starts from.
     assert_allclose(model.bandwidths_[2], paper_oracle.initial_bandwidth(0))
     assert_array_equal(model.zscores_[2], np.zeros(10))
     without = RodeoClassifier(scale=scale).fit(X[early], y[early])
-    assert_array_equal(model.log_density(queries)[:, :2], without.log_density(queries))
-    assert_allclose(model.predict_proba(queries)[:, :2], without.predict_proba(queries), rtol=1e-12)
+    assert_array_equal(model.log_density(new_rows)[:, :2], without.log_density(new_rows))
+    assert_allclose(model.predict_proba(new_rows)[:, :2], without.predict_proba(new_rows), rtol=1e-12)
 
     empirical = RodeoClassifier(scale=scale, priors="empirical").partial_fit(
         X[early], y[early], classes=[1, 2, 3]
     )
     assert_array_equal(empirical.class_prior_, [0.5, 0.5, 0])
-    assert_allclose(empirical.predict_proba(queries)[:, :2], without.predict_proba(queries), rtol=1e-12)
+    assert_allclose(empirical.predict_proba(new_rows)[:, :2], without.predict_proba(new_rows), rtol=1e-12)
 
     model.partial_fit(X[late], y[late])
     both = np.concatenate([np.flatnonzero(early), np.flatnonzero(late)])
-    assert_same_model(model, RodeoClassifier(scale=scale).fit(X[both], y[both]), queries)
+    assert_same_model(model, RodeoClassifier(scale=scale).fit(X[both], y[both]), new_rows)
 
 
 def test_expected_classes_are_remembered(groups):
-    X, y, queries, _ = groups
+    X, y, new_rows, _ = groups
     early = y < 3
     model = RodeoClassifier().partial_fit(X[early], y[early], classes=[1, 2, 8])
     model.partial_fit(X[early], y[early])
@@ -397,11 +400,11 @@ def test_expected_classes_are_remembered(groups):
     model.partial_fit(X[y == 3], y[y == 3], classes=[1, 2, 3, 9])
     assert_array_equal(model.classes_, [1, 2, 3, 8, 9])
     assert_array_equal(model.class_count_, [80, 80, 40, 0, 0])
-    assert set(model.predict(queries)) == {1, 2, 3}
+    assert set(model.predict(new_rows)) == {1, 2, 3}
 
 
 def test_a_refused_batch_leaves_the_model_as_it_was(groups):
-    X, y, queries, _ = groups
+    X, y, new_rows, _ = groups
     model, expected = RodeoClassifier().fit(X[y < 3], y[y < 3]), RodeoClassifier().fit(X[y < 3], y[y < 3])
     with pytest.raises(ValueError, match=r"y holds the class 3, which is not in classes\."):
         model.partial_fit(X[y == 3], y[y == 3], classes=[1, 2])
@@ -411,9 +414,9 @@ def test_a_refused_batch_leaves_the_model_as_it_was(groups):
         model.partial_fit(np.full((2, 10), math.inf), [1, 2])
     with pytest.raises(ValueError, match="beta must"):
         model.set_params(beta=2).partial_fit(X[y == 3], y[y == 3])
-    assert_same_model(model.set_params(beta=0.9), expected, queries)
+    assert_same_model(model.set_params(beta=0.9), expected, new_rows)
     # Nor do the refused rows come in with the next batch.
-    assert_same_model(model.partial_fit(X[:9], y[:9]), expected.partial_fit(X[:9], y[:9]), queries)
+    assert_same_model(model.partial_fit(X[:9], y[:9]), expected.partial_fit(X[:9], y[:9]), new_rows)
 
 
 def test_given_priors_must_fit_the_classes_of_all_batches(groups):
@@ -473,11 +476,11 @@ def test_frames_with_names(frame):
     ("verbose", "n_jobs"), [(1, None), (2, 2), (True, 2), (0, None), (-1, None), (False, 2)]
 )
 def test_verbose_shows_progress_on_the_error_stream(groups, capsys, verbose, n_jobs):
-    X, y, queries, _ = groups
+    X, y, new_rows, _ = groups
     model, pool = (kind(verbose=verbose, n_jobs=n_jobs) for kind in (RodeoClassifier, CorralClassifier))
     calls = {
         "Leave-one-out": lambda: model.fit(X, y),
-        "Rodeo": lambda: model.predict_proba(queries),
+        "Rodeo": lambda: model.predict_proba(new_rows),
         "Search": lambda: pool.fit(X[::5], y[::5]),
     }
     for title, call in calls.items():
@@ -536,7 +539,7 @@ BAD_ROWS = [
 
 
 @pytest.mark.parametrize("method", [*PREDICTIONS, "local_bandwidths", *JUDGEMENTS])
-def test_bad_queries_get_the_errors_of_scikit_learn(method):
+def test_bad_new_rows_get_the_errors_of_scikit_learn(method):
     model = RodeoClassifier().fit([[0.0, 1.0], [2.0, 3.0]], [0, 1])
     more = ([[0.0] * 3], ValueError, "X has 3 features, but RodeoClassifier is expecting 2 features")
     for X, error, message in (*BAD_ROWS, more):
@@ -572,7 +575,7 @@ def test_bad_classes(method, y, message):
 @examples(10)
 @given(problem=problems(max_rows=12, max_columns=5), seed=st.integers(0, 2**32))
 def test_order_of_rows_and_columns_and_names_of_classes(scale, update, problem, seed):
-    X, y, queries = problem
+    X, y, new_rows = problem
     rng = np.random.default_rng(seed)
     rows, columns = rng.permutation(y.size), np.arange(X.shape[1])
     if update == "simultaneous":  # the printed order of updates is that of the columns
@@ -581,7 +584,7 @@ def test_order_of_rows_and_columns_and_names_of_classes(scale, update, problem, 
     one = RodeoClassifier(scale=scale, update=update).fit(X[:, columns], y)
     other = RodeoClassifier(scale=scale, update=update).fit(X[rows], names[y[rows]])
     classes = np.searchsorted(other.classes_, names)
-    assert_like_model(one, other, (queries[:, columns], queries), classes=classes, columns=columns)
+    assert_like_model(one, other, (new_rows[:, columns], new_rows), classes=classes, columns=columns)
 
 
 @pytest.mark.parametrize("update", UPDATES)
@@ -593,16 +596,16 @@ def test_order_of_rows_and_columns_and_names_of_classes(scale, update, problem, 
     factors=st.lists(st.floats(1e-100, 1e100), min_size=3, max_size=3),
 )
 def test_adding_a_constant_and_rescaling_a_column(scale, update, problem, constants, factors):
-    X, y, queries = problem
+    X, y, new_rows = problem
     moved = np.array(constants[: X.shape[1]])
     one = RodeoClassifier(scale=scale, update=update).fit(X, y)
     other = RodeoClassifier(scale=scale, update=update).fit(X + moved, y)
-    assert_like_model(one, other, (queries, queries + moved))
+    assert_like_model(one, other, (new_rows, new_rows + moved))
     if scale is not None:
         # A constant column has no spread to be measured by and keeps its own units.
         factor = np.where(np.ptp(X, axis=0) > 0, factors[: X.shape[1]], 1.0)
         other = RodeoClassifier(scale=scale, update=update).fit(X * factor, y)
-        assert_like_model(one, other, (queries, queries * factor))
+        assert_like_model(one, other, (new_rows, new_rows * factor))
 
 
 @pytest.mark.parametrize("update", UPDATES)
@@ -618,36 +621,36 @@ def test_adding_a_constant_and_rescaling_a_column(scale, update, problem, consta
 def test_threads_and_chunks_change_no_bit(update, seed, n_jobs, chunk, weighted, bandwidth):
     rng = np.random.default_rng(seed)
     X, y = make_shifted_groups(30, groups=(1, 2, 3), random_state=seed % 2**32)
-    queries = rng.normal(size=(40, 10)) * 0.4
+    new_rows = rng.normal(size=(40, 10)) * 0.4
     weights = rng.integers(1, 3, y.size) if weighted else None
     settings = {"update": update, "bandwidth": bandwidth}
     one = RodeoClassifier(**settings).fit(X, y, sample_weight=weights)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corral.parallel, "_CHUNK", chunk)
         other = RodeoClassifier(**settings, n_jobs=n_jobs).fit(X, y, sample_weight=weights)
-        assert_same_model(one, other, queries)
+        assert_same_model(one, other, new_rows)
 
 
 # No NaN, ever
 
 
-def assert_sound(model, queries):
+def assert_sound(model, new_rows):
     for name in ("class_prior_", "initial_bandwidth_", "bandwidths_", "zscores_"):
         assert np.all(np.isfinite(getattr(model, name)))
     assert np.all(model.bandwidths_ > 0)
-    proba = model.predict_proba(queries)
+    proba = model.predict_proba(new_rows)
     assert np.all(np.isfinite(proba))
     assert np.all(proba >= 0)
     assert np.all(np.abs(proba.sum(axis=1) - 1) <= 1e-12)
-    log_proba = model.predict_log_proba(queries)
+    log_proba = model.predict_log_proba(new_rows)
     assert not np.any(np.isnan(log_proba))
     assert np.all(log_proba <= 0)
     for method in ("predict_joint_log_proba", "log_density"):
-        assert np.all(np.isfinite(getattr(model, method)(queries)))
-    h = model.local_bandwidths(queries)
+        assert np.all(np.isfinite(getattr(model, method)(new_rows)))
+    h = model.local_bandwidths(new_rows)
     assert np.all(np.isfinite(h))
     assert np.all(h > 0)
-    assert_array_equal(model.predict(queries), model.classes_[proba.argmax(axis=1)])
+    assert_array_equal(model.predict(new_rows), model.classes_[proba.argmax(axis=1)])
 
 
 NASTY = {
@@ -707,7 +710,7 @@ def test_classes_of_one_row(scale, update):
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("weight", [1e-300, 1e-5, 1e15, 1e300])
 def test_weights_of_all_sizes(groups, scale, weight):
-    X, y, queries, _ = groups
+    X, y, new_rows, _ = groups
     weights = np.where(np.arange(y.size) % 3 == 0, weight, 1.0)
     model = RodeoClassifier(scale=scale, priors="empirical").fit(X, y, sample_weight=weights)
-    assert_sound(model, queries)
+    assert_sound(model, new_rows)

@@ -224,11 +224,11 @@ def test_numbers_stored_as_text_are_told(write, beside, example, rows):
     X, y = rows
     texts = [write(1.25 + i) for i in range(60)]
     for table in (X.assign(price=texts), pl.from_pandas(X.assign(price=texts))):
-        with pytest.warns(ColumnKindWarning) as told:
+        with pytest.warns(ColumnKindWarning) as warned:
             CorralClassifier(random_state=0).fit(table, y)
-        (said,) = [str(each.message) for each in told]
-        assert said.startswith(f"Column 'price' holds {beside}, such as '{example}' in row 0")
-        assert said.endswith("Make numbers of them, or name the column in categorical_features.")
+        (message,) = [str(each.message) for each in warned]
+        assert message.startswith(f"Column 'price' holds {beside}, such as '{example}' in row 0")
+        assert message.endswith("Make numbers of them, or name the column in categorical_features.")
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ SCALES = ["range", "standard", None]
 UPDATES = ["simultaneous", "sequential"]
 
 
-def referee(X, queries, *, scale, update, weights=None, beta=0.9, c0=1.0, min_bandwidth=None):
+def referee(X, new_rows, *, scale, update, weights=None, beta=0.9, c0=1.0, min_bandwidth=None):
     """Log densities in the units of X and bandwidths, by plain loops."""
     X, _, weights, _ = data_oracle.merge_duplicates(X, np.zeros(len(X)), weights)
     center, width = estimators_oracle.center_and_width(X, scale, weights)
@@ -32,12 +32,12 @@ def referee(X, queries, *, scale, update, weights=None, beta=0.9, c0=1.0, min_ba
     h0 = paper_oracle.initial_bandwidth(n, c0)
     floor = h0 / max(n, 1.0) if min_bandwidth is None else min_bandwidth
     rows = (X - center) / width
-    found = [
+    distances = [
         paper_oracle.rodeo(rows, x, h0=h0, floor=floor, beta=beta, update=update, weights=weights)
-        for x in (queries - center) / width
+        for x in (new_rows - center) / width
     ]
     log_volume = sum(math.log(width_j) for width_j in width)
-    return [log_p - log_volume for _, log_p in found], [h for h, _ in found]
+    return [log_p - log_volume for _, log_p in distances], [h for h, _ in distances]
 
 
 # Against the plain loops
@@ -48,13 +48,13 @@ def referee(X, queries, *, scale, update, weights=None, beta=0.9, c0=1.0, min_ba
 @examples(25)
 @given(problem=problems(), weighted=st.booleans(), seed=st.integers(0, 2**32))
 def test_agrees_with_the_plain_loops(scale, update, problem, weighted, seed):
-    X, _, queries = problem
+    X, _, new_rows = problem
     choice = np.random.default_rng(seed).choice
     weights = choice([0.25, 0.6, 1.0, 2.0, 7.5], size=len(X)) if weighted else None
     density = RodeoDensity(scale=scale, update=update).fit(X, sample_weight=weights)
-    log_p, h = referee(X, queries, scale=scale, update=update, weights=weights)
-    assert_allclose(density.local_bandwidths(queries), h, rtol=1e-12)
-    assert_allclose(density.score_samples(queries), log_p, rtol=1e-9, atol=1e-9)
+    log_p, h = referee(X, new_rows, scale=scale, update=update, weights=weights)
+    assert_allclose(density.local_bandwidths(new_rows), h, rtol=1e-12)
+    assert_allclose(density.score_samples(new_rows), log_p, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -85,17 +85,17 @@ def test_score_is_the_total_log_likelihood():
 def test_equals_kernel_density_when_nothing_may_shrink(d, scale, weighted):
     rng = np.random.default_rng(d)
     spread = rng.uniform(0.1, 10, d)
-    X, queries = rng.normal(5, spread, (80, d)), rng.normal(5, 2 * spread, (40, d))
+    X, new_rows = rng.normal(5, spread, (80, d)), rng.normal(5, 2 * spread, (40, d))
     weights = rng.uniform(0.1, 3, 80) if weighted else None
     h0 = paper_oracle.initial_bandwidth(paper_oracle.effective_number(X, weights))
     center, width = estimators_oracle.center_and_width(X, scale, weights)
     peer = KernelDensity(bandwidth=h0).fit((X - center) / width, sample_weight=weights)
-    expected = peer.score_samples((queries - center) / width) - np.log(width).sum()
+    expected = peer.score_samples((new_rows - center) / width) - np.log(width).sum()
     # At h0 itself and above it, however far: a floor only says where to stop.
     for floor in (h0, 1.5 * h0, 1e308, math.inf):
         density = RodeoDensity(scale=scale, min_bandwidth=floor).fit(X, sample_weight=weights)
-        assert_allclose(density.local_bandwidths(queries), h0, rtol=1e-15)
-        assert_allclose(density.score_samples(queries), expected, rtol=1e-9, atol=1e-9)
+        assert_allclose(density.local_bandwidths(new_rows), h0, rtol=1e-15)
+        assert_allclose(density.score_samples(new_rows), expected, rtol=1e-9, atol=1e-9)
 
 
 # Integrals
@@ -134,8 +134,8 @@ def integral(density, X, n_points, margin):
 )
 def test_integrates_to_about_one_with_local_bandwidths(shape, scale, d, low, high, update):
     rng = np.random.default_rng(1)
-    group_ids = np.array([1, 10])[:d]
-    X = (rng.uniform(size=(300, d)) if shape == "uniform" else rng.normal(size=(300, d))) * group_ids
+    factors = np.array([1, 10])[:d]
+    X = (rng.uniform(size=(300, d)) if shape == "uniform" else rng.normal(size=(300, d))) * factors
     density = RodeoDensity(scale=scale, update=update).fit(X)
     assert low < integral(density, X, 4001 if d == 1 else 121, margin=2) < high
 
@@ -225,6 +225,6 @@ def test_parameters_set_later_change_nothing_that_was_learnt(tmp_path):
 
 def test_unknown_levels_are_told_of_once():
     density = RodeoDensity().fit(pd.DataFrame({"x": [0.1, 0.4, 0.9], "island": ["a", "b", "a"]}))
-    with pytest.warns(UnknownLevelsWarning, match="1 of 'island'") as told:
+    with pytest.warns(UnknownLevelsWarning, match="1 of 'island'") as warned:
         density.score_samples(pd.DataFrame({"x": [0.2], "island": ["c"]}))
-    assert len(told) == 1
+    assert len(warned) == 1

@@ -77,26 +77,24 @@ def test_the_frame_has_a_line_for_each_class_and_variable(iris, estimator):
     selects = isinstance(model, MarkerSelector)
     assert frame.columns.tolist() == [name for name in HEADS if name != "evidence" or not selects]
     assert frame["class"].tolist() == np.repeat(model.classes_, 4).tolist()
-    found = contrast(X.to_numpy(), np.searchsorted(model.classes_, y), 3)
-    for label, of_class in frame.groupby("class"):
+    contrasts = contrast(X.to_numpy(), np.searchsorted(model.classes_, y), 3)
+    for label, class_lines in frame.groupby("class"):
         a = model.classes_.tolist().index(label)
-        j = [X.columns.tolist().index(name) for name in of_class["variable"]]
+        j = [X.columns.tolist().index(name) for name in class_lines["variable"]]
         assert sorted(j) == [0, 1, 2, 3]
-        assert_array_equal(of_class["marker"], found.markers[a, j])
-        assert_array_equal(of_class["pvalue"], found.pvalue[a, j])
-        assert_allclose(of_class["typical"], X[y == label].median().iloc[j])
-        assert_allclose(of_class["others"], X[y != label].median().iloc[j])
+        assert_array_equal(class_lines["marker"], contrasts.markers[a, j])
+        assert_array_equal(class_lines["pvalue"], contrasts.pvalue[a, j])
+        assert_allclose(class_lines["typical"], X[y == label].median().iloc[j])
+        assert_allclose(class_lines["others"], X[y != label].median().iloc[j])
         # Relevant variables first, and strong ones before weak ones.
-        order = list(zip(~of_class["marker"], -of_class["effect"].abs(), strict=True))
+        order = list(zip(~class_lines["marker"], -class_lines["effect"].abs(), strict=True))
         assert order == sorted(order)
 
 
 def test_the_groups_of_the_paper_have_their_variables():
     X, y = make_ten_groups(100, random_state=1)
     markers = CorralClassifier(**QUICK).fit(X, y).markers_
-    assert [np.flatnonzero(of_class).tolist() for of_class in markers] == [
-        list(range(g, g + 6)) for g in range(10)
-    ]
+    assert [np.flatnonzero(row).tolist() for row in markers] == [list(range(g, g + 6)) for g in range(10)]
     X, y = make_shifted_groups(200, random_state=1)
     assert_array_equal(MarkerSelector().fit(X, y).markers_, np.tile(np.arange(10) < 2, (5, 1)))
 
@@ -117,16 +115,16 @@ def test_evidence_agrees_with_the_plain_loops(bandwidth, weighted):
 
     @functools.cache  # the loops ask for the same ones again for every set of variables
     def bandwidths(a, row, x):
-        of_class = y == a
-        w = None if weights is None else weights[of_class].copy()
+        is_own = y == a
+        w = None if weights is None else weights[is_own].copy()
         if bandwidth == "class":
             return model.bandwidths_[a].tolist()
         h0 = model.initial_bandwidth_[a]
-        floor = h0 / paper_oracle.effective_number(X[of_class], w)
+        floor = h0 / paper_oracle.effective_number(X[is_own], w)
         if row is None:
-            return paper_oracle.rodeo(X[of_class], x, h0=h0, floor=floor, weights=w)[0]
-        position = int(np.flatnonzero(of_class).tolist().index(row))
-        return paper_oracle.leave_one_out(X[of_class], position, h0=h0, floor=floor, weights=w)[0]
+            return paper_oracle.rodeo(X[is_own], x, h0=h0, floor=floor, weights=w)[0]
+        position = int(np.flatnonzero(is_own).tolist().index(row))
+        return paper_oracle.leave_one_out(X[is_own], position, h0=h0, floor=floor, weights=w)[0]
 
     expected = evidence_oracle.mean_evidence(X, y, bandwidths, model.class_prior_, weights)
     assert_allclose(model.describe().evidence, expected, rtol=1e-9, atol=1e-9)
@@ -148,7 +146,7 @@ def test_the_order_of_rows_changes_no_evidence(estimator, weighted):
 
 
 @pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
-def test_copies_are_left_out_of_evidence():
+def test_duplicates_are_left_out_of_evidence():
     X, y = make_shifted_groups(30, groups=(4, 5), random_state=0)
     model = RodeoClassifier(bandwidth="class")
     once = model.fit(X, y).describe().evidence
@@ -171,7 +169,7 @@ def test_variables_that_act_only_jointly_have_evidence():
     y = np.where(X[:, 0] * X[:, 1] > 0, "same", "different")
     model = CorralClassifier(**QUICK).fit(X, y)
     description = model.describe()
-    assert not description.markers.any()  # no single variable tells them apart
+    assert not description.markers.any()  # no single variable separates them
     assert (description.evidence[:, :2] > 1.0).all()
     assert (description.evidence[:, :2] > 3.0 * np.abs(description.evidence[:, 2:])).all()
     for line in repr(description).splitlines():
@@ -236,8 +234,8 @@ def test_a_wider_range_looks_wider():
 
 
 def test_values_of_many_rows_are_written_as_the_table_has_them():
-    said = [exact_text(value) for value in (1013.25, 123456.0, 0.1 + 0.2, 2 / 3, np.float32(0.1))]
-    assert said == ["1013.25", "123456", "0.3", "0.6667", "0.1"]
+    message = [exact_text(value) for value in (1013.25, 123456.0, 0.1 + 0.2, 2 / 3, np.float32(0.1))]
+    assert message == ["1013.25", "123456", "0.3", "0.6667", "0.1"]
 
 
 def test_mostly_zeros_are_told_by_ranges_or_shares():
@@ -307,7 +305,7 @@ def test_markers_are_ranked_by_all_other_rows_and_few_are_shown():
     assert np.all(np.diff(np.abs(description.effect[0, description.order[0]])) <= 0.0)
     assert [description.feature_names[j] for j in description.leading_markers(0)] == names[:4]
     assert description.lines(0)[-1] == "and 1 more"
-    # What marks half of the classes tells none of them from all other rows.
+    # A variable that marks half of the classes separates none of them from all other rows.
     assert description.effect[0, description.feature_names.index("color")] == 0.5
 
 
@@ -401,8 +399,8 @@ def test_two_classes_of_other_categories_are_both_described():
     """Where each class has another category more often, neither is the mirror image of the other."""
     y = np.repeat(["u", "v"], 100)
     size = np.random.default_rng(0).normal(size=200) + 2.0 * (y == "v")
-    mark = np.r_[np.resize([*"aaaaaaaabc"], 100), np.resize([*"bbbbbbbbac"], 100)]
-    X = pd.DataFrame({"size": size, "mark": mark})
+    letter = np.r_[np.resize([*"aaaaaaaabc"], 100), np.resize([*"bbbbbbbbac"], 100)]
+    X = pd.DataFrame({"size": size, "mark": letter})
     first, second = repr(MarkerSelector().fit(X, y).describe()).splitlines()
     assert 'mark = "a" more often' in first
     assert 'mark = "b" more often' in second
@@ -462,14 +460,14 @@ def test_notebooks_show_explanations(iris):
     X, y = iris
     X = X.rename(columns={"petal width (cm)": "<b>width</b>"})
     fitted = RodeoClassifier(bandwidth="class").fit(X, y)
-    found = fitted.explain(X[::6])
-    cells = Cells(found._repr_html_())
+    contrasts = fitted.explain(X[::6])
+    cells = Cells(contrasts._repr_html_())
     assert cells.tags.count("tr") == 1 + 20
     assert "b" not in cells.tags
     assert "... and 5 more samples" in cells.texts
-    assert f"{found.label[3]} ({found.probability[3, 0]:.2f})" in cells.texts
-    assert f"{found.rival[3]} ({found.probability[3, 1]:.2f})" in cells.texts
-    strongest = found.feature_names[int(np.abs(found.evidence[0]).argmax())]
+    assert f"{contrasts.label[3]} ({contrasts.probability[3, 0]:.2f})" in cells.texts
+    assert f"{contrasts.rival[3]} ({contrasts.probability[3, 1]:.2f})" in cells.texts
+    strongest = contrasts.feature_names[int(np.abs(contrasts.evidence[0]).argmax())]
     assert any(text.startswith(strongest) for text in cells.texts)
     assert "more samples" not in fitted.explain(X[:1])._repr_html_()
 

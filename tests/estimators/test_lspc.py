@@ -32,7 +32,7 @@ def data():
 
 
 @pytest.fixture(scope="module")
-def queries():
+def new_rows():
     X, _ = make_shifted_groups(4, groups=(1, 2, 4), random_state=1)
     return X[:, :4]
 
@@ -43,28 +43,28 @@ def queries():
 @pytest.mark.parametrize(
     ("sigma", "alpha"), [(0.05, 0.01), (0.1, 0.1), (0.5, 1.0), (2.0, 0.01), (10.0, 1e-4), (0.3, 1e-6)]
 )
-def test_agrees_with_the_normal_equations(data, queries, sigma, alpha):
+def test_agrees_with_the_normal_equations(data, new_rows, sigma, alpha):
     X, y = data
     model = LSPClassifier(sigmas=[sigma], alphas=[alpha]).fit(X, y)
-    outputs = estimators_oracle.least_squares_outputs(X, y, queries, sigma=sigma, lam=alpha)
+    outputs = estimators_oracle.least_squares_outputs(X, y, new_rows, sigma=sigma, lam=alpha)
     assert alpha > 1e-6 or (outputs < 0).any()  # so that some are clipped
     proba = estimators_oracle.least_squares_probabilities(outputs)
-    assert_allclose(model.predict_proba(queries), proba, rtol=0, atol=1e-8)
-    assert_array_equal(model.predict(queries), model.classes_[outputs.argmax(axis=1)])
-    distances = ((queries[:, np.newaxis] - model.centers_) ** 2).sum(axis=2)
+    assert_allclose(model.predict_proba(new_rows), proba, rtol=0, atol=1e-8)
+    assert_array_equal(model.predict(new_rows), model.classes_[outputs.argmax(axis=1)])
+    distances = ((new_rows[:, np.newaxis] - model.centers_) ** 2).sum(axis=2)
     kernel = np.exp(-distances / (2 * sigma**2 * 4))
     assert_allclose(kernel @ model.dual_coef_, outputs, rtol=0, atol=1e-8)
 
 
-def test_centres_of_a_large_class_are_drawn(data, queries):
+def test_centers_of_a_large_class_are_picked_at_random(data, new_rows):
     X, y = data
     model = LSPClassifier(sigmas=[0.2], alphas=[0.03], max_centers=5, random_state=0).fit(X, y)
     assert model.centers_.shape == (15, 4)
     positions = [int(np.flatnonzero((center == X).all(axis=1))[0]) for center in model.centers_]
     assert_array_equal(y[positions], np.repeat([1, 2, 4], 5))
-    outputs = estimators_oracle.least_squares_outputs(X, y, queries, sigma=0.2, lam=0.03, centers=positions)
+    outputs = estimators_oracle.least_squares_outputs(X, y, new_rows, sigma=0.2, lam=0.03, centers=positions)
     expected = estimators_oracle.least_squares_probabilities(outputs)
-    assert_allclose(model.predict_proba(queries), expected, rtol=0, atol=1e-8)
+    assert_allclose(model.predict_proba(new_rows), expected, rtol=0, atol=1e-8)
     again = LSPClassifier(sigmas=[0.2], alphas=[0.03], max_centers=5, random_state=0).fit(X, y)
     other = LSPClassifier(sigmas=[0.2], alphas=[0.03], max_centers=5, random_state=1).fit(X, y)
     assert_array_equal(again.centers_, model.centers_)
@@ -72,15 +72,15 @@ def test_centres_of_a_large_class_are_drawn(data, queries):
 
 
 @pytest.mark.parametrize("scale", ["standard", "range", "rank"])
-def test_scales(data, queries, scale):
+def test_scales(data, new_rows, scale):
     X, y = data
     factors = np.array([1e-5, 1.0, 1e3, 1e9])
     plain = LSPClassifier(**SMALL, scale=scale).fit(X, y)
     other = LSPClassifier(**SMALL, scale=scale).fit(X * factors, y)
-    assert_allclose(other.predict_proba(queries * factors), plain.predict_proba(queries), atol=1e-9)
+    assert_allclose(other.predict_proba(new_rows * factors), plain.predict_proba(new_rows), atol=1e-9)
     if scale == "standard":
         pipeline = make_pipeline(StandardScaler(), LSPClassifier(**SMALL)).fit(X, y)
-        assert_allclose(plain.predict_proba(queries), pipeline.predict_proba(queries), atol=1e-9)
+        assert_allclose(plain.predict_proba(new_rows), pipeline.predict_proba(new_rows), atol=1e-9)
 
 
 # Selection
@@ -178,18 +178,18 @@ def test_one_eigendecomposition_serves_all_regularisers(data, monkeypatch):
 # Clipping, and answers at any distance
 
 
-def test_the_largest_output_wins_where_all_are_clipped(data, queries):
+def test_the_largest_output_wins_where_all_are_clipped(data, new_rows):
     X, y = data
     model = LSPClassifier(sigmas=[0.3], alphas=[0.1]).fit(X, y)
     model.dual_coef_ = -np.abs(model.dual_coef_) * [3.0, 1.0, 2.0]
-    proba = model.predict_proba(queries)
-    assert_array_equal(np.sort(proba, axis=1), np.tile([0.0, 0.0, 1.0], (len(queries), 1)))
-    assert_array_equal(model.predict(queries), model.classes_[proba.argmax(axis=1)])
-    expected = estimators_oracle.least_squares_probabilities(model._outputs(queries))
+    proba = model.predict_proba(new_rows)
+    assert_array_equal(np.sort(proba, axis=1), np.tile([0.0, 0.0, 1.0], (len(new_rows), 1)))
+    assert_array_equal(model.predict(new_rows), model.classes_[proba.argmax(axis=1)])
+    expected = estimators_oracle.least_squares_probabilities(model._outputs(new_rows))
     assert_array_equal(proba, expected)
 
 
-def test_far_away_the_nearest_centres_decide(data):
+def test_far_away_the_nearest_centers_decide(data):
     X, y = data
     model = LSPClassifier(sigmas=[0.1], alphas=[0.1]).fit(X, y)
     for distance in (10.0, 1e3):  # at which every kernel is zero to the last bit
@@ -198,13 +198,13 @@ def test_far_away_the_nearest_centres_decide(data):
         assert_array_equal(model.predict(far), y[nearest])
 
 
-def test_chunks_of_queries_do_not_matter(data):
+def test_chunks_of_new_rows_do_not_matter(data):
     X, y = data
     model = LSPClassifier(**SMALL).fit(X, y)
     many, _ = make_shifted_groups(2000, groups=(1, 2, 4), random_state=2)
-    whole = model.predict_proba(many[:, :4])
+    expected = model.predict_proba(many[:, :4])
     with config_context(working_memory=0.01):
-        assert_allclose(model.predict_proba(many[:, :4]), whole, atol=1e-12)
+        assert_allclose(model.predict_proba(many[:, :4]), expected, atol=1e-12)
 
 
 # scikit-learn's own check adds them up, which must not overflow.
@@ -222,14 +222,14 @@ NUMBERS = st.one_of(
     st.sampled_from([1e-10, 1.0, 1e10]),
 )
 @example([[0.0, 0.0]] * 4, [[0.0, 0.0]], None, 1e-10)
-def test_no_finite_input_gives_nan(rows, queries, scale, extreme):
+def test_no_finite_input_gives_nan(rows, new_rows, scale, extreme):
     y = np.arange(len(rows)) % 2
     model = LSPClassifier(sigmas=[extreme, 0.5], alphas=[extreme, 0.1], scale=scale, cv=KFold(2))
-    proba = model.fit(rows, y).predict_proba([*queries, *rows])
+    proba = model.fit(rows, y).predict_proba([*new_rows, *rows])
     assert np.isfinite(proba).all()
     assert (proba >= 0).all()
     assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
-    assert_array_equal(model.predict([*queries, *rows]), proba.argmax(axis=1))
+    assert_array_equal(model.predict([*new_rows, *rows]), proba.argmax(axis=1))
     assert np.isfinite(model.cv_results_["mean_test_score"]).all()
 
 
@@ -293,7 +293,8 @@ def test_bad_parameters(data, parameters, message):
 def test_bad_rows(data):
     X, y = data
     with pytest.raises(
-        ValueError, match=r"^Column 'x0' has gaps \(NaN\): LSPClassifier takes none; fill them, .*\.$"
+        ValueError,
+        match=r"^Column 'x0' has missing values \(NaN\): LSPClassifier takes none; fill them, .*\.$",
     ):
         LSPClassifier().fit(X * np.nan, y)
     with pytest.raises(

@@ -38,7 +38,7 @@ EMPTY = {
 }
 LATER = ["north", 1.0, True, pd.Timestamp("2020-01-01"), pd.Series([[1]] * 60)]
 ignored = pytest.warns(UserWarning, match="no training row has a value of 'site', which is ignored")
-told = pytest.warns(UserWarning, match="count as missing")
+warns_of_unknown = pytest.warns(UserWarning, match="count as missing")
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_a_column_empty_in_training_may_hold_anything_later(kind, rows):
         classifier = CorralClassifier(random_state=0).fit(X.assign(site=EMPTY[kind]), y)
     expected = classifier.predict_proba(X.assign(site=EMPTY[kind]))
     for value in LATER:
-        with told:
+        with warns_of_unknown:
             assert_array_equal(classifier.predict_proba(X.assign(site=value)), expected)
 
 
@@ -65,7 +65,7 @@ def test_other_estimators_and_frames_ignore_it_as_well(method, rows):
     estimator = RodeoClassifier() if method is RodeoClassifier.predict else RodeoDensity()
     with ignored:
         estimator.fit(X.with_columns(site=pl.lit(None)), y)
-    with told:
+    with warns_of_unknown:
         method(estimator, X.with_columns(site=pl.lit("north")))
 
 
@@ -73,13 +73,13 @@ def test_a_file_knows_which_columns_were_empty(rows, tmp_path):
     X, y = rows
     with ignored:
         save_model(CorralClassifier(random_state=0).fit(X.assign(site=np.nan), y), tmp_path / "m.corral")
-    with told:
+    with warns_of_unknown:
         load_model(tmp_path / "m.corral").predict(X.assign(site="north"))
     X.assign(site="north").to_csv(tmp_path / "new.csv", index=False)
-    said = run(
+    message = run(
         "predict", tmp_path / "m.corral", tmp_path / "new.csv", "--out", tmp_path / "labels.csv"
     ).stderr
-    assert "60 values are categories that no training row has" in said
+    assert "60 values are categories that no training row has" in message
 
 
 @pytest.mark.filterwarnings("ignore::corral.NearDuplicatesWarning", "ignore:no training row")
@@ -100,16 +100,16 @@ def test_a_column_that_is_empty_without_rows_left_out_is_left_out(rows, tmp_path
     table.to_csv(tmp_path / "table.csv", index=False)
     X.assign(site="north").to_csv(tmp_path / "new.csv", index=False)
     options = ("--missing", "drop-unlabelled", "--model", tmp_path / "m.corral")
-    said = run("fit", tmp_path / "table.csv", "-t", "label", *options).stderr
-    assert "left out, because empty in all rows: 'site'" in said
+    message = run("fit", tmp_path / "table.csv", "-t", "label", *options).stderr
+    assert "left out, because empty in all rows: 'site'" in message
     run("predict", tmp_path / "m.corral", tmp_path / "new.csv", "--out", tmp_path / "labels.csv")
 
 
-@pytest.mark.parametrize("gap", [None, np.nan, pd.NA, pd.NaT], ids=str)
-def test_what_stands_for_no_value_in_an_array_of_objects_is_missing(gap, rows):
+@pytest.mark.parametrize("missing_value", [None, np.nan, pd.NA, pd.NaT], ids=str)
+def test_what_stands_for_no_value_in_an_array_of_objects_is_missing(missing_value, rows):
     X, y = rows
     cells = np.array(X, dtype=object)
-    cells[0, 0] = gap
+    cells[0, 0] = missing_value
     expected = np.array(X)
     expected[0, 0] = np.nan
     fitted = [CorralClassifier(random_state=0).fit(table, y) for table in (cells, expected)]
@@ -133,11 +133,11 @@ def test_tables_of_other_libraries_give_the_numbers_of_pandas():
     X["site"] = pd.Series(np.where(rng.random(60) < 0.5, "n", None), dtype="str")
     arrow = pa.Table.from_pandas(X, preserve_index=False)
     tables = {"pandas": X, "pyarrow": arrow, "polars": pl.from_arrow(arrow)}
-    found = {name: _everything_about(table, y) for name, table in tables.items()}
+    outputs = {name: _everything_about(table, y) for name, table in tables.items()}
     for name in ("pyarrow", "polars"):
-        for value, expected in zip(found[name][0], found["pandas"][0], strict=True):
+        for value, expected in zip(outputs[name][0], outputs["pandas"][0], strict=True):
             assert_allclose(value, expected, rtol=1e-10, atol=1e-12)
-        assert found[name][1] == found["pandas"][1]
+        assert outputs[name][1] == outputs["pandas"][1]
 
 
 def _everything_about(table, y):
@@ -150,7 +150,7 @@ def _everything_about(table, y):
     bound = estimate_sample_sizes(
         length, y, method="bound", tolerance=5.0, initial_size=5, test_size=5, step=5, random_state=0
     )
-    with pytest.raises(ValueError, match="Column 'mass' has gaps"):
+    with pytest.raises(ValueError, match="Column 'mass' has missing values"):
         LSPClassifier().fit(mass, y)
     numbers = [
         model.predict_proba(table),
@@ -178,22 +178,23 @@ def test_a_number_too_large_is_reported(rows, tmp_path):
     table = X.astype(str).assign(label=y)
     table.loc[7, "a"] = "1e400"
     table.to_csv(tmp_path / "table.csv", index=False)
-    said = " ".join(run("check", tmp_path / "table.csv", "-t", "label").stdout.split())
+    message = " ".join(run("check", tmp_path / "table.csv", "-t", "label").stdout.split())
     assert (
-        "row 7 holds 'inf': mend it, or say that 'inf' stands for a missing value (--na-values inf)" in said
+        "row 7 holds 'inf': mend it, or say that 'inf' stands for a missing value (--na-values inf)"
+        in message
     )
     for text in ("inf", "1e400"):
-        found = run("check", tmp_path / "table.csv", "-t", "label", "--na-values", text).stdout
-        assert "0 findings" in found
+        outputs = run("check", tmp_path / "table.csv", "-t", "label", "--na-values", text).stdout
+        assert "0 findings" in outputs
 
 
 def test_very_long_names_are_shortened_when_they_are_printed(rows, tmp_path):
     X, y = rows
     X.assign(label=np.where(y == 1, "q" * 5000, "x")).to_csv(tmp_path / "table.csv", index=False)
     run("fit", tmp_path / "table.csv", "-t", "label", "--model", tmp_path / "m.corral")
-    said = run("explain", tmp_path / "m.corral", tmp_path / "table.csv", "--row", "1").stdout
-    assert "q" * 50 in said
-    assert "q" * 100 not in said.replace("\n", "")
+    message = run("explain", tmp_path / "m.corral", tmp_path / "table.csv", "--row", "1").stdout
+    assert "q" * 50 in message
+    assert "q" * 100 not in message.replace("\n", "")
     assert len(visible("two words " * 500_000)) < 3000
     assert visible("/a" * 100) == "/a" * 100
 
@@ -207,7 +208,7 @@ def test_names_that_are_numbers_are_kept(estimator, rows, tmp_path):
     assert model.explain(table[:1]).feature_names == ["2019", "2020"]
     save_model(model, tmp_path / "model.corral")
     assert load_model(tmp_path / "model.corral").describe().feature_names == ["2019", "2020"]
-    # A count from 0 is no name, and neither are those of an earlier table.
+    # A count from 0 is no name, and the names of an earlier table are removed.
     for nameless in (table.set_axis([0, 1], axis=1), table.to_numpy()):
         assert estimator.fit(nameless, y).describe().feature_names == ["x0", "x1"]
 

@@ -101,12 +101,12 @@ def test_zscores_of_five_shifted_groups(update):
 def test_the_floor_does_not_move_the_simulated_results(update):
     # Leave-one-out bandwidths of all rows and local ones at new samples, far below any floor and with it.
     X, y = make_ten_groups(150, random_state=0)
-    queries, _ = make_ten_groups(5, random_state=1)
+    new_rows, _ = make_ten_groups(5, random_state=1)
     auto = RodeoClassifier(update=update, n_jobs=2).fit(X, y)
     free = RodeoClassifier(update=update, n_jobs=2, min_bandwidth=1e-12).fit(X, y)
     assert_array_equal(auto.bandwidths_, free.bandwidths_)
-    assert_array_equal(auto.local_bandwidths(queries), free.local_bandwidths(queries))
-    assert_array_equal(auto.predict_proba(queries), free.predict_proba(queries))
+    assert_array_equal(auto.local_bandwidths(new_rows), free.local_bandwidths(new_rows))
+    assert_array_equal(auto.predict_proba(new_rows), free.predict_proba(new_rows))
 
 
 # Real data
@@ -139,25 +139,25 @@ def draw(X, y, n_train, n_test, seed):
 def test_accuracy_on_optdigits(optdigits, scale):
     scores = []
     for seed in range(2):
-        X, y, queries, labels = draw(*optdigits, 100, 100, seed)
-        scores.append(RodeoClassifier(scale=scale, n_jobs=2).fit(X, y).score(queries, labels))
+        X, y, new_rows, labels = draw(*optdigits, 100, 100, seed)
+        scores.append(RodeoClassifier(scale=scale, n_jobs=2).fit(X, y).score(new_rows, labels))
     # A share of 2000 test rows, binomial: three standard errors of 0.955.
     allowance = 3 * math.sqrt(OPTDIGITS_AT_LEAST * (1 - OPTDIGITS_AT_LEAST) / 2000)
     assert np.mean(scores) > OPTDIGITS_AT_LEAST - allowance
 
 
-def assert_ends(model, X, y, queries):
+def assert_ends(model, X, y, new_rows):
     """Fit and predict, where a warning would be an error; every number is finite."""
     model.fit(X, y)
     for name in ("bandwidths_", "zscores_"):
         assert np.all(np.isfinite(getattr(model, name)))
-    h = model.local_bandwidths(queries)
+    h = model.local_bandwidths(new_rows)
     # "auto" ends the loop at h0 / n.
     floor = (model.initial_bandwidth_ / model.class_count_)[:, np.newaxis]
     assert np.all(h >= floor)
     assert np.all(h <= model.initial_bandwidth_[:, np.newaxis])
-    assert np.all(np.isfinite(model.log_density(queries)))
-    proba = model.predict_proba(queries)
+    assert np.all(np.isfinite(model.log_density(new_rows)))
+    proba = model.predict_proba(new_rows)
     assert np.all(np.isfinite(proba))
     assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
 
@@ -166,14 +166,14 @@ def assert_ends(model, X, y, queries):
 @pytest.mark.parametrize("scale", SCALES)
 def test_constant_pixels_and_tied_coefficients_end(optdigits, anuran, scale, update):
     model = RodeoClassifier(scale=scale, update=update, n_jobs=2)
-    X, y, queries, _ = draw(*optdigits, 20, 3, seed=0)
+    X, y, new_rows, _ = draw(*optdigits, 20, 3, seed=0)
     assert np.any(np.ptp(X, axis=0) == 0)
-    assert_ends(model, X, y, queries)
-    X, y, queries, _ = draw(*anuran, 40, 5, seed=0)
+    assert_ends(model, X, y, new_rows)
+    X, y, new_rows, _ = draw(*anuran, 40, 5, seed=0)
     assert (X[:, 0] == 1).mean() > 0.5  # mfcc_1 is 1 in most rows and less in the others
-    assert_ends(model, X, y, queries)
+    assert_ends(model, X, y, new_rows)
     if scale is not None:
         # The floor is what stops it: somewhere a bandwidth is the smallest that it allows.
-        h = model.local_bandwidths(queries)[:, :, 0]
+        h = model.local_bandwidths(new_rows)[:, :, 0]
         smallest = model.initial_bandwidth_ / model.class_count_
         assert np.any(h * model.beta < smallest)

@@ -74,15 +74,15 @@ def _closed_figures():
 
 def encoded(**options):
     """Columns filled, scaled and encoded, as tables were before estimators took them as they are."""
-    of_text = Pipeline(
+    text_steps = Pipeline(
         [
             ("fill", SimpleImputer(strategy="constant", fill_value="none")),
             ("encode", OneHotEncoder(handle_unknown="ignore")),
         ]
     )
-    of_numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+    all_numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
     return ColumnTransformer(
-        [("numbers", of_numbers, NUMBERS), ("text", of_text, ["colour", "shape"])], **options
+        [("numbers", all_numbers, NUMBERS), ("text", text_steps, ["colour", "shape"])], **options
     )
 
 
@@ -93,12 +93,12 @@ def encoded(**options):
 def test_explains_as_the_last_step_does_with_the_names_of_the_table(table, output):
     X, y = table
     pipeline = make_pipeline(StandardScaler(), quick()).set_output(transform=output).fit(X[NUMBERS], y)
-    found = explain(pipeline, X[NUMBERS][:3], against="left", n_rows=2)
+    explanation = explain(pipeline, X[NUMBERS][:3], against="left", n_rows=2)
     same = pipeline[-1].explain(pipeline[:-1].transform(X[NUMBERS][:3]), against="left", n_rows=2)
-    assert found.feature_names == NUMBERS
-    assert_array_equal(found.evidence, same.evidence)
-    assert_array_equal(found.values, same.values)
-    assert_array_equal(found.label, pipeline.predict(X[NUMBERS][:3]))
+    assert explanation.feature_names == NUMBERS
+    assert_array_equal(explanation.evidence, same.evidence)
+    assert_array_equal(explanation.values, same.values)
+    assert_array_equal(explanation.label, pipeline.predict(X[NUMBERS][:3]))
     assert describe(pipeline).feature_names == NUMBERS
     assert ("length" in pipeline[-1].describe().feature_names) == (output == "pandas")  # it stays as it was
 
@@ -136,13 +136,13 @@ def test_names_of_arrays_nested_pipelines_and_steps_that_do_not_tell(table):
     assert describe(silent).feature_names == ["x0", "x1"]
 
 
-def test_levels_and_gaps_pass_through_steps(table):
+def test_categories_and_missing_values_pass_through_steps(table):
     X, y = table
     scaled = make_column_transformer((StandardScaler(), NUMBERS), remainder="passthrough")
     pipeline = make_pipeline(scaled, CorralClassifier(random_state=0)).fit(X, y)
-    found = explain(pipeline, X[:5])
-    assert found.feature_names == [*NUMBERS, "colour", "shape"]
-    assert found.values[0, 3] == X["colour"].iloc[0]
+    explanation = explain(pipeline, X[:5])
+    assert explanation.feature_names == [*NUMBERS, "colour", "shape"]
+    assert explanation.values[0, 3] == X["colour"].iloc[0]
     assert 'colour = "red" more often' in str(describe(pipeline))
 
 
@@ -182,18 +182,18 @@ def test_displays_take_pipelines(table):
         ExplanationDisplay.from_estimator(density, X)
 
 
-def test_displays_of_levels_and_gaps(table):
+def test_displays_of_categories_and_missing_values(table):
     X, y = table
     classifier = RodeoClassifier().fit(X, y)
-    gaps = int(np.flatnonzero(X["width"].isna())[0])
-    shown = ExplanationDisplay.from_estimator(classifier, X, sample=gaps, max_variables=5)
+    row = int(np.flatnonzero(X["width"].isna())[0])
+    shown = ExplanationDisplay.from_estimator(classifier, X, sample=row, max_variables=5)
     names = [text.get_text() for text in shown.axes_[0].get_yticklabels()]
-    assert f"colour = {X['colour'].iloc[gaps]}" in names
-    assert not any("width" in name for name in names)  # a gap has no evidence
+    assert f"colour = {X['colour'].iloc[row]}" in names
+    assert not any("width" in name for name in names)  # a missing value has no evidence
     assert not any("nan" in name for name in names)
     for h in BandwidthDisplay.from_estimator(classifier, X).bandwidths:
         assert np.isfinite(h).all()
-    assert np.isfinite(RodeoPathDisplay.from_estimator(classifier, X, sample=gaps).path.bandwidths).all()
+    assert np.isfinite(RodeoPathDisplay.from_estimator(classifier, X, sample=row).path.bandwidths).all()
     assert np.isfinite(RelevanceDisplay.from_estimator(classifier).values).all()
 
 
@@ -214,7 +214,7 @@ def test_report_of_a_pipeline(table, tmp_path):
     pipeline = make_pipeline(encoded(), quick()).fit(X, y)
     shown, data = page_of(tmp_path, pipeline, X, y)
     assert data["variables"] == describe(pipeline).feature_names
-    assert "values are those after ColumnTransformer" in shown
+    assert "values are shown as they are after ColumnTransformer" in shown
     assert {row["name"] for row in data["rows"]} == set(X.index)  # though steps return arrays
     row = next(row for row in data["rows"] if row["name"] == "row 7")
     assert_array_equal(row["evidence"], explain(pipeline, X[7:8]).evidence[0].round(2) + 0.0)
@@ -222,28 +222,28 @@ def test_report_of_a_pipeline(table, tmp_path):
     assert right == pipeline.score(X, y)
 
 
-def test_report_of_levels_and_gaps(table, tmp_path):
+def test_report_of_categories_and_missing_values(table, tmp_path):
     X, y = table
     X = X.assign(empty=np.nan, many=[f"<b>{i}" for i in range(len(X))], wet=X["length"] > 1.0)
     X.loc[y == "left", "weight"] = np.nan
     with pytest.warns(UserWarning, match="no training row has a value of 'empty', which is ignored"):
         classifier = CorralClassifier(random_state=0).fit(X, y)
     shown, data = page_of(tmp_path, classifier, X, y)
-    at = {name: j for j, name in enumerate(data["variables"])}
+    positions = {name: j for j, name in enumerate(data["variables"])}
     assert data["levels"] == [0, 1, 0, 1, 0, 0, 1, 1]
     row = data["rows"][0]
-    assert row["values"][at["colour"]] == X["colour"].iloc[0]
-    assert row["values"][at["wet"]] == str(X["wet"].iloc[0])
-    assert row["values"][at["empty"]] is None
-    assert data["training"][str(row["support"][0])][at["colour"]] in {"red", "blue", "green"}
-    bars = data["curves"][str(at["colour"])]
+    assert row["values"][positions["colour"]] == X["colour"].iloc[0]
+    assert row["values"][positions["wet"]] == str(X["wet"].iloc[0])
+    assert row["values"][positions["empty"]] is None
+    assert data["training"][str(row["support"][0])][positions["colour"]] in {"red", "blue", "green"}
+    bars = data["curves"][str(positions["colour"])]
     assert bars["levels"] == ["blue", "green", "red"]
     share = np.mean(X["colour"][y == "right"] == "red")
     assert bars["y"][1][2] == round(1000 * share)
-    many = data["curves"][str(at["many"])]
+    many = data["curves"][str(positions["many"])]
     assert len(many["levels"]) == 12
     assert many["others"] == len(X) - 12
-    assert data["curves"][str(at["empty"])]["x"] == []
+    assert data["curves"][str(positions["empty"])]["x"] == []
     assert "weight missing less often (0%; others 100%)" in shown
     assert "<b>" not in shown
 
@@ -251,8 +251,8 @@ def test_report_of_levels_and_gaps(table, tmp_path):
 def test_typical_rows_are_complete_ones(table, tmp_path):
     X, y = table
     _, data = page_of(tmp_path, quick().fit(X, y), X, y)
-    for of_class in data["typical"]:
-        assert not X.iloc[of_class].isna().any(axis=None)
+    for typical_rows in data["typical"]:
+        assert not X.iloc[typical_rows].isna().any(axis=None)
 
 
 # Model files
@@ -262,16 +262,18 @@ def test_a_file_holds_no_pipeline_but_its_last_step(table, tmp_path):
     X, y = table
     pipeline = make_pipeline(StandardScaler(), quick()).fit(X[NUMBERS], y)
     path = tmp_path / "model.corral"
-    said = r"^a model file holds no pipeline: save its last step, save_model\(pipeline\[-1\], path\), .*\.$"
-    with pytest.raises(TypeError, match=said):
+    message = (
+        r"^a model file holds no pipeline: save its last step, save_model\(pipeline\[-1\], path\), .*\.$"
+    )
+    with pytest.raises(TypeError, match=message):
         save_model(pipeline, path)
     assert not list(tmp_path.iterdir())
     save_model(pipeline[-1], path)
-    found = load_model(path).predict_proba(pipeline[:-1].transform(X[NUMBERS]))
-    assert_array_equal(found, pipeline.predict_proba(X[NUMBERS]))
+    proba = load_model(path).predict_proba(pipeline[:-1].transform(X[NUMBERS]))
+    assert_array_equal(proba, pipeline.predict_proba(X[NUMBERS]))
 
 
-def test_a_file_cannot_hold_levels_that_are_no_text(table, tmp_path):
+def test_a_file_cannot_hold_categories_that_are_no_text(table, tmp_path):
     X, y = table
     X = X.assign(part=pd.cut(X["length"], 3))
     with pytest.raises(ValueError, match="categories of type Interval, which the column 'part' has"):

@@ -102,9 +102,9 @@ def test_a_fold_may_lack_a_class_that_has_a_weight(data):
         ({"class_weight": "equal"}, "class_weight must be one of 'balanced', None, got 'equal'."),
     ],
 )
-def test_what_is_wrong_is_named(parameters, said, data):
+def test_what_is_wrong_is_named(parameters, message, data):
     for estimator in CLASSIFIERS:
-        with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
             fit(estimator, data, **parameters)
 
 

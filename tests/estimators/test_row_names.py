@@ -58,19 +58,19 @@ def test_an_index_names_training_rows(kind, frame, tmp_path):
     for model in (fitted, load_model(tmp_path / "m.corral")):
         assert model.row_names_in_.tolist() == frame["patient"].tolist()
         assert model.row_names_column_ == "patient"
-        found = model.explain(X[:4])
-        assert found.row_names.tolist() == frame["patient"].to_numpy()[found.rows].tolist()
+        explanation = model.explain(X[:4])
+        assert explanation.row_names.tolist() == frame["patient"].to_numpy()[explanation.rows].tolist()
         for member in getattr(model, "members_", ()):
             assert member.explain(X[:1]).row_names is not None
             assert member.feature_names_in_.tolist() == NAMES
-        assert f"closest:  {found.row_names[0, 0]}, which equals it (" in repr(found)
-        assert found.support_to_frame()["name"].tolist() == found.row_names.ravel().tolist()
+        assert f"closest:  {explanation.row_names[0, 0]}, which equals it (" in repr(explanation)
+        assert explanation.support_to_frame()["name"].tolist() == explanation.row_names.ravel().tolist()
 
 
 def test_names_of_fewer_rows_than_are_listed():
     X = pd.DataFrame({"a": [0.0, 0.1, 5.0, 5.1, 5.2]}, index=list("vwxyz"))
-    found = RodeoClassifier(bandwidth="class").fit(X, [0, 0, 1, 1, 1]).explain(X[:1], n_rows=3)
-    assert sorted(found.row_names[0].tolist()) == ["", "v", "w"]
+    explanation = RodeoClassifier(bandwidth="class").fit(X, [0, 0, 1, 1, 1]).explain(X[:1], n_rows=3)
+    assert sorted(explanation.row_names[0].tolist()) == ["", "v", "w"]
 
 
 def test_a_count_names_nothing(frame):
@@ -78,11 +78,11 @@ def test_a_count_names_nothing(frame):
     for rows in (X, X[::2].reset_index(drop=True), pl.from_pandas(X), X.to_numpy(), X.to_numpy().tolist()):
         fitted = RodeoClassifier().fit(rows, y[::2] if len(rows) == 30 else y)
         assert not hasattr(fitted, "row_names_in_")
-        found = fitted.explain(rows[:2])
-        assert found.row_names is None
-        assert found.sample_names is None
+        explanation = fitted.explain(rows[:2])
+        assert explanation.row_names is None
+        assert explanation.sample_names is None
         assert fitted.assess(rows[:2]).to_frame().index.tolist() == [0, 1]
-        assert "sample 1: " in repr(found)
+        assert "sample 1: " in repr(explanation)
 
 
 @pytest.mark.parametrize(
@@ -126,21 +126,21 @@ def test_whole_numbers_of_a_divided_table_name_rows(kind, frame, tmp_path):
     fitted = kind(random_state=0).fit(train, y[train.index])
     save_model(fitted, tmp_path / "m.corral")
     for model in (fitted, load_model(tmp_path / "m.corral")):
-        found = model.explain(new)
-        assert found.sample_names.tolist() == new.index.tolist()
+        explanation = model.explain(new)
+        assert explanation.sample_names.tolist() == new.index.tolist()
         assert model.assess(new).to_frame().index.tolist() == new.index.tolist()
-        assert_array_equal(X.loc[found.row_names[0]], train.iloc[found.rows[0]])
-        label, first = new.index[0], found.row_names[0, 0]
-        assert repr(found).startswith(f"sample {label}: ")
-        assert f"closest:  row {first}" in repr(found)
-        assert f"<td>{label}</td>" in found._repr_html_()
-        assert found.sentences(0)["label"].startswith(f"Sample {label} is ")
-        assert f"row {first}" in found.sentences(0)["nearest"]
-        assert found.to_frame()["sample"].unique().tolist() == new.index.tolist()
-        support = found.support_to_frame()
+        assert_array_equal(X.loc[explanation.row_names[0]], train.iloc[explanation.rows[0]])
+        label, first = new.index[0], explanation.row_names[0, 0]
+        assert repr(explanation).startswith(f"sample {label}: ")
+        assert f"closest:  row {first}" in repr(explanation)
+        assert f"<td>{label}</td>" in explanation._repr_html_()
+        assert explanation.sentences(0)["label"].startswith(f"Sample {label} is ")
+        assert f"row {first}" in explanation.sentences(0)["nearest"]
+        assert explanation.to_frame()["sample"].unique().tolist() == new.index.tolist()
+        support = explanation.support_to_frame()
         assert support["sample"].unique().tolist() == new.index.tolist()
-        assert support["name"].tolist() == found.row_names.ravel().tolist()
-    drawn = ExplanationDisplay.from_explanation(found).axes_[1].get_yticklabels()
+        assert support["name"].tolist() == explanation.row_names.ravel().tolist()
+    drawn = ExplanationDisplay.from_explanation(explanation).axes_[1].get_yticklabels()
     assert drawn[0].get_text() == f"row {first}"
 
 
@@ -208,8 +208,8 @@ def test_explain_takes_a_name(folder, frame):
     )
     assert by_name == by_number
     assert (by_name["row"], by_name["id"]) == (7, name)
-    for of_row in by_name["training_rows"]:
-        assert of_row["id"] == frame["patient"][of_row["row"]]
+    for line in by_name["training_rows"]:
+        assert line["id"] == frame["patient"][line["row"]]
     shown = run("explain", model, table, "--row", name).stdout
     assert shown.startswith(f"{name} (row 7) is ")
     assert f"with their share of its density: {by_name['training_rows'][0]['id']} (" in shown
@@ -223,8 +223,8 @@ def test_explain_takes_several_rows(folder, frame, tmp_path):
         (3, frame["patient"][3]),
     ]
     assert len(run(*explain, "-q").stdout.splitlines()) == 2
-    said = refused(*explain, "--plot", tmp_path / "p.png")
-    assert said == "--plot draws one row, and 2 are asked for."
+    message = refused(*explain, "--plot", tmp_path / "p.png")
+    assert message == "--plot draws one row, and 2 are asked for."
 
 
 def test_a_name_that_stands_twice(folder, frame, tmp_path):
@@ -246,8 +246,8 @@ def test_rows_that_are_not_there(folder, frame, tmp_path):
         f"{numbered} has no row whose 'patient' is '7'; where ids are whole numbers, --row takes ids only, "
         "not numbers of rows."
     )
-    told = " ".join(re.sub("[│\n]", " ", run("explain", "--help").stdout).split())
-    assert "or, unless ids are whole numbers, its number, from 0 on; may be repeated." in told
+    help_text = " ".join(re.sub("[│\n]", " ", run("explain", "--help").stdout).split())
+    assert "or, unless ids are whole numbers, its number, from 0 on; may be repeated." in help_text
     assert run("explain", model, numbered, "--row", 107, "-q").stdout.startswith("107 (row 7) is ")
     nameless = tmp_path / "nameless.csv"
     frame[NAMES].to_csv(nameless, index=False)
@@ -290,8 +290,10 @@ def test_the_report_of_a_fit_names_patients(frame, tmp_path):
 
 
 def test_names_follow_rows_that_are_left_out(frame, tmp_path):
-    gaps = frame.assign(length=frame["length"].where(frame.index % 7 > 0))
-    gaps.to_csv(tmp_path / "t.csv", index=False)
+    with_missing = frame.assign(length=frame["length"].where(frame.index % 7 > 0))
+    with_missing.to_csv(tmp_path / "t.csv", index=False)
     options = ("--missing", "drop-rows", "--estimator", "rodeo", "--model", tmp_path / "m.corral", "-q")
     run("fit", tmp_path / "t.csv", "-t", "y", "--id", "patient", *options)
-    assert load_model(tmp_path / "m.corral").row_names_in_.tolist() == (gaps.dropna()["patient"].tolist())
+    assert load_model(tmp_path / "m.corral").row_names_in_.tolist() == (
+        with_missing.dropna()["patient"].tolist()
+    )

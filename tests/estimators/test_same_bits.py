@@ -8,38 +8,38 @@ from corral import CorralClassifier, LSPClassifier, RodeoClassifier, RodeoDensit
 
 pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
 
-N_QUERIES = 19
+N_NEW_ROWS = 19
 
 
 def tables(d=7, n=120):
-    """Training rows, their classes and queries: correlated columns in units from 1e-2 to 1e3."""
+    """Training rows, their classes and new rows: correlated columns with spreads from 1e-2 to 1e3."""
     rng = np.random.default_rng(d)
     mixing = rng.normal(size=(d, d)) * np.logspace(-2.0, 3.0, d)
     y = np.arange(n) % 3
     X = (rng.normal(size=(n, d)) + 0.7 * y[:, np.newaxis]) @ mixing
-    return X, y, rng.normal(size=(N_QUERIES, d)) @ mixing
+    return X, y, rng.normal(size=(N_NEW_ROWS, d)) @ mixing
 
 
-def assert_close(found, expected):
-    assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+def assert_close(actual, expected):
+    assert_allclose(actual, expected, rtol=1e-10, atol=1e-10)
 
 
-def assert_rows_on_their_own(function, queries):
+def assert_rows_on_their_own(function, new_rows):
     """Compare the result for a whole table with those for rows, pieces, another layout and another order."""
-    whole = function(queries)
+    expected = function(new_rows)
     for size in (1, 7):
-        parts = [function(queries[first : first + size]) for first in range(0, len(queries), size)]
-        assert_close(np.concatenate(parts), whole)
-    assert_close(function(np.asfortranarray(queries)), whole)
-    assert_close(function(queries[::-1])[::-1], whole)
+        parts = [function(new_rows[first : first + size]) for first in range(0, len(new_rows), size)]
+        assert_close(np.concatenate(parts), expected)
+    assert_close(function(np.asfortranarray(new_rows)), expected)
+    assert_close(function(new_rows[::-1])[::-1], expected)
 
 
-def assert_same_on_threads(model, function, queries):
+def assert_same_on_threads(model, function, new_rows):
     """Compare the bits of the result for one thread with those for several."""
-    expected = function(queries)
+    expected = function(new_rows)
     for n_jobs in (2, 3):
         model.set_params(n_jobs=n_jobs)
-        assert_array_equal(function(queries), expected)
+        assert_array_equal(function(new_rows), expected)
 
 
 SETTINGS = [
@@ -54,72 +54,82 @@ SETTINGS = [
 
 
 def assessed_numbers(model, rows):
-    found = model.assess(rows)
-    return np.column_stack([found.proba, found.scores, found.typicality, found.novelty, found.is_novel])
+    assessment = model.assess(rows)
+    return np.column_stack(
+        [
+            assessment.proba,
+            assessment.scores,
+            assessment.typicality,
+            assessment.novelty,
+            assessment.is_novel,
+        ]
+    )
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: "-".join(map(str, settings.values())))
 def test_classifier(settings):
-    X, y, queries = tables()
+    X, y, new_rows = tables()
     weights = 1.0 + np.arange(len(y)) % 2
     model = RodeoClassifier(**settings, cutpoint=-0.5).fit(X, y, weights)
-    assert_rows_on_their_own(lambda rows: assessed_numbers(model, rows), queries)
-    assert_rows_on_their_own(model.predict_proba, queries)
-    assert_rows_on_their_own(model.local_bandwidths, queries)
-    assert_same_on_threads(model, model.log_density, queries)
+    assert_rows_on_their_own(lambda rows: assessed_numbers(model, rows), new_rows)
+    assert_rows_on_their_own(model.predict_proba, new_rows)
+    assert_rows_on_their_own(model.local_bandwidths, new_rows)
+    assert_same_on_threads(model, model.log_density, new_rows)
 
 
 @pytest.mark.parametrize(
     ("scale", "bandwidth"), [("range", "local"), ("standard", "class"), ("rank", "local"), (None, "class")]
 )
 def test_explanations(scale, bandwidth):
-    X, y, queries = tables(5)
+    X, y, new_rows = tables(5)
     model = RodeoClassifier(scale=scale, bandwidth=bandwidth).fit(X, y)
 
     def numbers(rows):
-        found = model.explain(rows)
-        return np.hstack([found.evidence, found.shares, found.rows, found.probability])
+        explanation = model.explain(rows)
+        return np.hstack(
+            [explanation.evidence, explanation.shares, explanation.rows, explanation.probability]
+        )
 
-    assert_rows_on_their_own(numbers, queries)
+    assert_rows_on_their_own(numbers, new_rows)
 
 
 def test_search():
-    X, y, queries = tables()
+    X, y, new_rows = tables()
     model = CorralClassifier(random_state=0).fit(X, y)
-    assert_rows_on_their_own(model.predict_proba, queries)
-    assert_same_on_threads(model, model.predict_proba, queries)
-    assert_same_on_threads(model, model.typicality, queries)
+    assert_rows_on_their_own(model.predict_proba, new_rows)
+    assert_same_on_threads(model, model.predict_proba, new_rows)
+    assert_same_on_threads(model, model.typicality, new_rows)
 
 
-def test_search_with_gaps_and_levels():
-    X, y, queries = (np.array(a) for a in tables())
+def test_search_with_missing_values_and_categories():
+    X, y, new_rows = (np.array(a) for a in tables())
     random = np.random.default_rng(0)
-    for table in (X, queries):
+    for table in (X, new_rows):
         table[:, 3] = random.integers(0, 3, size=len(table))
         table[random.random(table.shape) < 0.2] = np.nan
     model = CorralClassifier(random_state=0, categorical_features=[3]).fit(X, y)
-    assert_rows_on_their_own(model.predict_proba, queries)
-    assert_rows_on_their_own(lambda rows: assessed_numbers(model, rows), queries)
-    assert_rows_on_their_own(lambda rows: model.explain(rows).evidence, queries)
-    assert_same_on_threads(model, model.predict_proba, queries)
+    assert_rows_on_their_own(model.predict_proba, new_rows)
+    assert_rows_on_their_own(lambda rows: assessed_numbers(model, rows), new_rows)
+    assert_rows_on_their_own(lambda rows: model.explain(rows).evidence, new_rows)
+    assert_same_on_threads(model, model.predict_proba, new_rows)
 
 
 @pytest.mark.parametrize("scale", ["range", "standard", None])
 @pytest.mark.parametrize("update", ["simultaneous", "sequential"])
 def test_density(scale, update):
-    X, _, queries = tables()
+    X, _, new_rows = tables()
     model = RodeoDensity(scale=scale, update=update).fit(X)
-    assert_rows_on_their_own(model.score_samples, queries)
-    assert_rows_on_their_own(model.local_bandwidths, queries)
-    assert_same_on_threads(model, model.score_samples, queries)
-    assert_same_on_threads(model, lambda rows: model.sample(len(rows), random_state=0), queries)
+    assert_rows_on_their_own(model.score_samples, new_rows)
+    assert_rows_on_their_own(model.local_bandwidths, new_rows)
+    assert_same_on_threads(model, model.score_samples, new_rows)
+    assert_same_on_threads(model, lambda rows: model.sample(len(rows), random_state=0), new_rows)
 
 
 @pytest.mark.parametrize("scale", ["range", "standard", "rank", None])
 def test_least_squares(scale):
-    X, y, queries = tables()
+    X, y, new_rows = tables()
     model = LSPClassifier(scale=scale, sigmas=[1.0], alphas=[0.1]).fit(X, y)
-    assert_rows_on_their_own(model.predict_proba, queries)
+    assert_rows_on_their_own(model.predict_proba, new_rows)
 
 
 def test_accuracies_are_at_most_one():

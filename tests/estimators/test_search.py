@@ -39,7 +39,7 @@ def fitted(data):
     return CorralClassifier(random_state=0).fit(*data)
 
 
-def assert_same_model(one, other, queries):
+def assert_same_model(one, other, new_rows):
     """Equal to the last bit, in what was chosen and in every prediction."""
     for name in (*SHARED, "cv_balanced_accuracy_", "cv_accuracy_", "cv_log_loss_"):
         assert_array_equal(getattr(one, name), getattr(other, name), strict=True)
@@ -47,21 +47,21 @@ def assert_same_model(one, other, queries):
         pd.DataFrame(one.member_scores_), pd.DataFrame(other.member_scores_), check_exact=True
     )
     for method in PREDICTIONS:
-        assert_array_equal(getattr(one, method)(queries), getattr(other, method)(queries), strict=True)
+        assert_array_equal(getattr(one, method)(new_rows), getattr(other, method)(new_rows), strict=True)
 
 
-def assert_sound(model, queries):
+def assert_sound(model, new_rows):
     """No NaN, and probabilities that are some."""
     numbers = [model.cv_accuracy_, model.cv_log_loss_, model.cv_balanced_accuracy_]
     numbers += [*model.member_scores_["log_loss"], *model.member_scores_["accuracy"]]
     assert np.isfinite(numbers).all()
     assert -1e-12 <= model.cv_accuracy_ <= 1.0
-    proba = model.predict_proba(queries)
+    proba = model.predict_proba(new_rows)
     assert np.isfinite(proba).all()
     assert_allclose(proba.sum(axis=1), 1.0, atol=1e-12)
-    assert not np.isnan(model.predict_log_proba(queries)).any()
-    assert_array_equal(model.predict(queries), model.classes_[proba.argmax(axis=1)])
-    explanation = model.explain(queries)
+    assert not np.isnan(model.predict_log_proba(new_rows)).any()
+    assert_array_equal(model.predict(new_rows), model.classes_[proba.argmax(axis=1)])
+    explanation = model.explain(new_rows)
     assert np.isfinite(explanation.evidence).all()
     assert np.isfinite(explanation.shares).all()
 
@@ -73,15 +73,15 @@ def assert_sound(model, queries):
 def test_the_posterior_is_a_plain_loop_over_members(data, priors):
     X, y = data
     model = CorralClassifier(priors=priors, random_state=0).fit(X, y)
-    queries = np.vstack([X, X + 0.2, X[:1] + 1e3])
+    new_rows = np.vstack([X, X + 0.2, X[:1] + 1e3])
     joint = np.log(model.class_prior_) + sum(
-        weight * member.log_density(queries) / member.model_.pool.weights[0]
+        weight * member.log_density(new_rows) / member.model_.pool.weights[0]
         for weight, member in zip(model.member_weights_, model.members_, strict=True)
     )
-    assert_allclose(model.predict_joint_log_proba(queries), joint, rtol=1e-10, atol=1e-10)
+    assert_allclose(model.predict_joint_log_proba(new_rows), joint, rtol=1e-10, atol=1e-10)
     share = 1.0 / (y.size + 2.0)
     expected = (1.0 - share) * np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-    assert_allclose(model.predict_proba(queries), expected + share * model.class_prior_, rtol=1e-9)
+    assert_allclose(model.predict_proba(new_rows), expected + share * model.class_prior_, rtol=1e-9)
 
 
 def test_members_stand_on_their_own(fitted, data):
@@ -102,19 +102,19 @@ def test_members_stand_on_their_own(fitted, data):
 
 
 def test_conditionals_are_weighted_sums_of_the_members(fitted, data):
-    queries = data[0][:9] + 0.05
-    whole = fitted.explain(queries)
-    parts = np.zeros(whole.conditional.shape)
+    new_rows = data[0][:9] + 0.05
+    expected = fitted.explain(new_rows)
+    parts = np.zeros(expected.conditional.shape)
     for weight, member in zip(fitted.member_weights_, fitted.members_, strict=True):
-        for i in range(len(queries)):
-            codes = np.searchsorted(fitted.classes_, [whole.label[i], whole.rival[i]])
+        for i in range(len(new_rows)):
+            codes = np.searchsorted(fitted.classes_, [expected.label[i], expected.rival[i]])
             (mixture,) = member.model_.pool.members
-            x = mixture.scale.transform(queries[i : i + 1])
+            x = mixture.scale.transform(new_rows[i : i + 1])
             own, other = (mixture.classes[c].conditionals(x)[0][0] for c in codes)
             parts[i] += weight * (own - other)
-    assert_allclose(whole.conditional, parts, rtol=1e-9, atol=1e-9)
-    assert whole.bandwidths is None
-    assert "bandwidth" not in whole.to_frame()
+    assert_allclose(expected.conditional, parts, rtol=1e-9, atol=1e-9)
+    assert expected.bandwidths is None
+    assert "bandwidth" not in expected.to_frame()
 
 
 # Scores
@@ -151,7 +151,7 @@ def test_a_seed_and_any_number_of_threads_change_no_bit(data, fitted):
     assert_same_model(CorralClassifier(random_state=0, n_jobs=2).fit(*data), fitted, data[0])
 
 
-def test_copies_are_one_row_with_their_weight_and_zero_is_removal(data):
+def test_duplicates_are_one_row_with_their_weight_and_zero_is_removal(data):
     X, y = data
     weights = np.random.RandomState(1).randint(0, 4, y.size)
     model = CorralClassifier(random_state=0)
@@ -178,17 +178,17 @@ def test_the_search_reads_some_rows_only(monkeypatch):
 @pytest.mark.filterwarnings("ignore::corral.ShiftedTableWarning")
 def test_far_samples(data, fitted):
     X, y = data
-    queries = np.vstack(
+    new_rows = np.vstack(
         [[*(X[:4] + far), *(X[:4] - far), X[0] * [far, 1.0, 1.0, 1.0]] for far in (1e3, 1e6, 1e12, 1e300)]
     )
-    assert_sound(fitted, queries)
-    assert fitted.predict_proba(queries).min() >= 0.999 / 3.0 / (y.size + 2.0)
+    assert_sound(fitted, new_rows)
+    assert fitted.predict_proba(new_rows).min() >= 0.999 / 3.0 / (y.size + 2.0)
 
 
 ROWS = {
     "one row per class": ([[0.0], [1.0]], ["a", "b"]),
     "a class of one row": ([[0.0, 1.0], [0.2, 1.0], [0.1, 3.0], [5.0, 1.0]], ["a", "a", "a", "b"]),
-    "nothing but copies": ([[0.0, 1.0]] * 4 + [[2.0, 1.0]] * 3, ["a"] * 4 + ["b"] * 3),
+    "nothing but duplicates": ([[0.0, 1.0]] * 4 + [[2.0, 1.0]] * 3, ["a"] * 4 + ["b"] * 3),
     "nothing but constants": (np.ones((8, 3)), ["a", "b"] * 4),
     "one variable": (np.arange(10.0)[:, np.newaxis] ** 2, ["a"] * 5 + ["b"] * 5),
     "of all sizes": (np.outer([0.0, 1e-300, 1.0, -1e150, 1e300, 3.0], [1.0, 1e-9]), ["a", "b"] * 3),
@@ -242,10 +242,10 @@ BAD = {
 def test_bad_parameters_are_refused(data, method):
     for name, values in BAD.items():
         for value in values:
-            said = rf"^{name} .*, got {re.escape(repr(value))}\.$"
+            message = rf"^{name} .*, got {re.escape(repr(value))}\.$"
             if name == "random_state":  # of which scikit-learn's own sentence does not give the name
-                said = f"^{value!r} cannot be used to seed"
-            with pytest.raises(ValueError, match=said):
+                message = f"^{value!r} cannot be used to seed"
+            with pytest.raises(ValueError, match=message):
                 getattr(CorralClassifier(**{name: value}), method)(*data)
 
 

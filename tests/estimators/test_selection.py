@@ -29,7 +29,7 @@ TEN_GROUPS = np.array([[group <= j < group + 6 for j in range(30)] for group in 
 
 
 def fit_quietly(classifier, *args):
-    """Fit where an empty selection, or copies, are part of the experiment."""
+    """Fit without warnings of empty selections or duplicates."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EmptySelectionWarning)
         warnings.simplefilter("ignore", CopiedRowsWarning)
@@ -86,9 +86,9 @@ CALLS = {
 def test_points_at_the_line_of_the_user(name):
     with pytest.warns(EmptySelectionWarning, match=r"relevant for the classes \[4, 5\] in scale='") as caught:
         CALLS[name]()
-    told = [each for each in caught if issubclass(each.category, EmptySelectionWarning)]
+    warned = [each for each in caught if issubclass(each.category, EmptySelectionWarning)]
     place = CALLS[name].__code__
-    assert {(each.filename, each.lineno) for each in told} == {(place.co_filename, place.co_firstlineno)}
+    assert {(each.filename, each.lineno) for each in warned} == {(place.co_filename, place.co_firstlineno)}
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_points_at_the_line_of_the_user(name):
         (None, "scale=None; where bandwidths hardly shrink, try scale='range' or 'rank'."),
     ],
 )
-def test_advises_other_units(scale, advice):
+def test_advises_another_scale(scale, advice):
     model = RodeoClassifier(scale=scale, features="selected")
     with pytest.warns(EmptySelectionWarning) as caught:
         model.fit(np.ones_like(X), Y)
@@ -131,7 +131,7 @@ def test_a_warning_that_is_an_error_changes_nothing():
 
 @pytest.mark.parametrize("scale", ["range", "rank"])
 def test_noise_beside_waveforms_is_not_selected(scale):
-    # 3 trials x 3 classes x 19 columns: the 1 % of the contract is one of them, of which chance may take two.
+    # 3 samples x 3 classes x 19 columns: the 1 % of the contract is one of them, two by chance.
     selected = []
     for seed in range(3):
         X, y = make_waveform(150, random_state=seed)
@@ -184,11 +184,11 @@ def test_densities_over_the_variables_that_are_used(scale, weighted, bandwidth, 
         bandwidth=bandwidth, features=features, scale=scale, update=update, cutpoint=-0.5
     )
     fitted.fit(X, y, weights if weighted else None)
-    queries = X[::9] * 1.01
-    to_units = estimators_oracle.group_ids(X, scale, weights)
-    scaled, x = to_units(X), to_units(queries)
+    new_rows = X[::9] * 1.01
+    to_scale = estimators_oracle.scaling_function(X, scale, weights)
+    scaled, x = to_scale(X), to_scale(new_rows)
     ranges = np.ptp(scaled, axis=0)
-    log_density, h = np.empty((len(queries), 3)), np.empty((len(queries), 3, 4))
+    log_density, h = np.empty((len(new_rows), 3)), np.empty((len(new_rows), 3, 4))
     for k in range(3):
         used = fitted.relevant_[k] if features == "selected" else np.ones(4, dtype=bool)
         assert used.any()
@@ -207,10 +207,10 @@ def test_densities_over_the_variables_that_are_used(scale, weighted, bandwidth, 
                     rows, x_i, h0=h0, floor=h0 / n, update=update, weights=w
                 )
             log_density[i, k] = log_p - uniform
-    assert_allclose(fitted.log_density(queries), log_density, rtol=1e-9, atol=1e-10)
-    assert_allclose(fitted.local_bandwidths(queries), h, rtol=1e-12)
-    posterior = [paper_oracle.posterior(of_sample, fitted.class_prior_) for of_sample in log_density]
-    assert_allclose(fitted.predict_proba(queries), posterior, rtol=1e-8, atol=1e-12)
+    assert_allclose(fitted.log_density(new_rows), log_density, rtol=1e-9, atol=1e-10)
+    assert_allclose(fitted.local_bandwidths(new_rows), h, rtol=1e-12)
+    posterior = [paper_oracle.posterior(log_densities, fitted.class_prior_) for log_densities in log_density]
+    assert_allclose(fitted.predict_proba(new_rows), posterior, rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize("bandwidth", ["local", "class"])
@@ -249,16 +249,18 @@ def test_selection_frequency_counts_the_relevant_variables_of_halves():
     weights = np.random.RandomState(0).randint(1, 4, len(y)).astype(float)
     fitted = fit_quietly(RodeoClassifier(cutpoint=0.5), X, y, weights)
     random = np.random.RandomState(0)
-    found = []
+    frequencies = []
     for _ in range(4):
         halves = [random.permutation(np.flatnonzero(y == k))[: (12 + k) // 2] for k in range(3)]
         half = np.sort(np.concatenate(halves))
         random.randint(2**31 - 1)  # the seed of the half's own fit
-        found.append(fit_quietly(RodeoClassifier(cutpoint=0.5), X[half], y[half], weights[half]).relevant_)
-    assert (np.std(found, axis=0) > 0.0).any()  # or the mean would not be tested
+        frequencies.append(
+            fit_quietly(RodeoClassifier(cutpoint=0.5), X[half], y[half], weights[half]).relevant_
+        )
+    assert (np.std(frequencies, axis=0) > 0.0).any()  # or the mean would not be tested
     before = dict(vars(fitted))
     for seed in (0, np.random.RandomState(0)):
-        assert_allclose(fitted.selection_frequency(4, random_state=seed), np.mean(found, axis=0))
+        assert_allclose(fitted.selection_frequency(4, random_state=seed), np.mean(frequencies, axis=0))
     assert vars(fitted) == before
 
 

@@ -35,15 +35,15 @@ def iris():
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "assess", "log_density"])
-def test_other_units_are_told(iris, method):
+def test_the_warning_names_variable_and_medians(iris, method):
     fitted, train, new, shifted = iris
     medians = f"median {10 * new[WIDTH].median():g}, of training rows {train[WIDTH].median():g}"
-    with pytest.warns(ShiftedTableWarning) as told:
+    with pytest.warns(ShiftedTableWarning) as warned:
         getattr(fitted, method)(shifted)
     outside = int((shifted[WIDTH] > train[WIDTH].max()).sum())
-    assert str(told[0].message).startswith(
+    assert str(warned[0].message).startswith(
         f"Most rows lie outside the range of the training rows in {WIDTH} (in {outside} of {len(new)}; "
-        f"{medians}: about 10 times larger): see whether the units are those of the training rows"
+        f"{medians}: about 10 times larger): check whether the rows have the units of the training rows"
     )
     getattr(fitted, method)(new)  # a warning would be an error
     getattr(fitted, method)(shifted[:9])  # too few to tell
@@ -84,27 +84,30 @@ def test_files_of_compressed_classes_know_the_ranges(iris, tmp_path):
     save_model(fitted, tmp_path / "m.corral")
     loaded = load_model(tmp_path / "m.corral")
     assert not loaded.model_.has_all_rows
-    expected, found = fitted.explain(shifted), loaded.explain(shifted)
-    assert np.isfinite(found.nearest_range).all()
-    np.testing.assert_array_equal(found.nearest_range, expected.nearest_range)
-    own = train[y == found.nearest[0]]
-    np.testing.assert_array_equal(found.nearest_range[0], [own.min(), own.max()])
+    expected, explanation = fitted.explain(shifted), loaded.explain(shifted)
+    assert np.isfinite(explanation.nearest_range).all()
+    np.testing.assert_array_equal(explanation.nearest_range, expected.nearest_range)
+    own = train[y == explanation.nearest[0]]
+    np.testing.assert_array_equal(explanation.nearest_range[0], [own.min(), own.max()])
     with pytest.warns(
         ShiftedTableWarning, match="of the training rows that the model keeps 1.3: about 10 times larger"
     ):
         loaded.predict(shifted)
 
 
-def test_predict_says_which_units_are_wrong(iris, tmp_path):
+def test_predict_names_the_shifted_variable(iris, tmp_path):
     fitted, _, new, shifted = iris
     save_model(fitted, tmp_path / "m.corral")
     new.to_csv(tmp_path / "new.csv", index=False)
     shifted.to_csv(tmp_path / "shifted.csv", index=False)
-    told = run("predict", tmp_path / "m.corral", tmp_path / "shifted.csv", "--out", tmp_path / "o.csv")
+    result = run("predict", tmp_path / "m.corral", tmp_path / "shifted.csv", "--out", tmp_path / "o.csv")
     why = "What makes them unlike the training rows is most often petal width (cm) (in "
-    assert told.stderr.count("note: ") == 1
-    assert f"note: {why}" in told.stderr
-    assert ": about 10 times larger): see whether the units are those of the training rows" in told.stderr
+    assert result.stderr.count("note: ") == 1
+    assert f"note: {why}" in result.stderr
+    assert (
+        ": about 10 times larger): check whether the rows have the units of the training rows"
+        in result.stderr
+    )
     assert answered("predict", tmp_path / "m.corral", tmp_path / "shifted.csv", "-o", tmp_path / "o.csv")[
         "why_novel"
     ].startswith(why)

@@ -96,11 +96,11 @@ def test_a_fit_that_fails_changes_nothing(estimator, data):
     X, y = data
     refused = (np.ones(len(y)),) if not isinstance(estimator, RodeoDensity) else (None, -np.ones(len(y)))
     model = clone(estimator)
-    said = r"y must hold at least two|sample_weight must not be negative|X has 2 features, but"
+    message = r"y must hold at least two|sample_weight must not be negative|X has 2 features, but"
     for _ in ("before a fit", "after a fit"):
         before = dict(vars(model))
         for method in {"fit", "partial_fit"} & set(dir(model)):
-            with pytest.raises(ValueError, match=said):
+            with pytest.raises(ValueError, match=message):
                 getattr(model, method)(X[:, :2], *refused)
             assert vars(model) == before
         model.fit(X, y)

@@ -23,7 +23,7 @@ def noise():
     [
         (RodeoClassifier(priors="empirical"), "do not rely on its labels, and try CorralClassifier"),
         (LSPClassifier(), "do not rely on its labels, and try CorralClassifier"),
-        (CorralClassifier(), "these variables may not tell the classes apart"),
+        (CorralClassifier(), "these variables may not separate the classes"),
     ],
 )
 def test_labels_that_are_no_better_than_the_frequencies(estimator, advice, noise):
@@ -87,7 +87,7 @@ def test_all_rare_classes_are_named_in_one_advice():
     assert sentence == (
         "2 classes are named too rarely, although their probabilities rank their rows above others (labels "
         f"for rows of the class; chance is an AUC of 0.5): a (0 for 50; AUC {aucs['a']:.3f}), b (0 for 47; "
-        f"AUC {aucs['b']:.3f}); no row of c gets its label either. To find more of them, and more false "
-        "ones, fit with priors='uniform' (--priors uniform) or state what mistakes cost (decide, or corral "
-        "predict --costs)."
+        f"AUC {aucs['b']:.3f}); no row of c gets its label either. To find more of them, with more false "
+        "alarms, fit with priors='uniform' (--priors uniform) or state the costs of errors (decide, or "
+        "corral predict --costs)."
     )

@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from corral import CorralClassifier, Explanation, RodeoClassifier
 from corral.sentences.rows import reasons
-from corral.sentences.scores import most_frequent_mistake
+from corral.sentences.scores import most_frequent_error
 from support.tables import three_classes
 
 pytestmark = pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")
@@ -343,7 +343,7 @@ def test_sentences_are_plain(named, rows):
     assert re.search(
         rf"^In favour of {label}: .* = .* \(makes it [\d.]+ times as likely\)", sentence["reasons"]
     )
-    assert most_frequent_mistake("ant", None, 0, 9) == "Every label is right."
+    assert most_frequent_error("ant", None, 0, 9) == "Every label is right."
 
 
 # -------------------------------------------------------------------------------------------- errors

@@ -171,7 +171,7 @@ def test_a_training_row_is_unlike_all_other_training_rows(fitted, iris):
     assert novel.novelty(0).startswith("unlike all other training rows; from setosa, ")
     assert novel.novelty(1).startswith("unlike all training rows; from setosa, ")
     alike = replace(novel, novelty_parts=np.zeros(explanation.novelty_parts.shape))
-    assert alike.sentences(0)["place"].startswith("It is novel: unlike all other training rows, and nearest ")
+    assert alike.sentences(0)["place"].startswith("It is novel: unlike all other training rows; from ")
     y = np.where(np.arange(150) == 0, "virginica", iris[1])
     mistaken = CorralClassifier(random_state=0).fit(iris[0], y).explain(iris[0][:1])
     assert mistaken.label[0] == "setosa"
@@ -185,7 +185,7 @@ def test_a_sample_that_no_variable_makes_unlike(fitted, iris):
     many = replace(alike, novelty_parts=np.zeros(explanation.novelty_parts.shape))
     assert alike.novelty(0).count(" = ") == 3
     assert many.novelty(0).endswith(
-        f"those of {explanation.nearest[0]}, from which it differs by all variables a little"
+        f"; from {explanation.nearest[0]}, the nearest class, it differs a little in all variables"
     )
 
 

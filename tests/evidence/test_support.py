@@ -51,8 +51,8 @@ def test_that_no_row_stands_out_is_said(ten_groups):
     names = ["row 0, which equals it", *(f"row {i}" for i in explanation.rows[0, 1:])]
     assert f"closest:  {', '.join(names[:3])} (no row stands out)" in repr(explanation)
     assert explanation.sentences(0)["nearest"] == (
-        f"No training row of {explanation.label[0]} stands out: many have the same part in its density. The "
-        f"nearest, by the variables that carry the label, are {', '.join(names)}."
+        f"No training row of {explanation.label[0]} stands out: many have the same share of its density. The "
+        f"nearest, by the variables with the most evidence, are {', '.join(names)}."
     )
 
 
@@ -68,10 +68,8 @@ def test_rows_that_are_equally_near_are_counted_and_not_named():
     assert explanation.n_tied.tolist() == [n_tied]
     assert not explanation.stands_out[0]
     assert f"closest:  {n_tied} rows are equally near" in repr(explanation)
-    sentence = (
-        f"No training row of {explanation.label[0]} stands out: {n_tied} have the same part in its density"
-    )
-    assert explanation.sentences(0)["nearest"].startswith(f"{sentence}, and")
+    sentence = f"No training row of {explanation.label[0]} stands out: {n_tied} have the same share of its density, and"
+    assert explanation.sentences(0)["nearest"].startswith(sentence)
 
 
 def test_rows_that_weigh_more_are_not_nearer(ten_groups):
@@ -133,5 +131,5 @@ def test_the_command_says_that_no_row_stands_out(ten_groups, tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     run("fit", tmp_path / "t.csv", "-t", "group", "--model", tmp_path / "m.corral", "-q")
     sentence = run("explain", tmp_path / "m.corral", tmp_path / "t.csv", "--row", 130).stdout
-    assert "stands out: many have the same part in its density." in sentence
-    assert "by the variables that carry the label, are row 130, which equals it, row " in sentence
+    assert "stands out: many have the same share of its density." in sentence
+    assert "by the variables with the most evidence, are row 130, which equals it, row " in sentence

@@ -389,7 +389,7 @@ MODEL, POOL = "state/model_", "state/model_/pool"
         (f"{MODEL}/n_duplicates", 1.5, "n_duplicates is not a whole number"),
         (f"{MODEL}/n_duplicates", True, "n_duplicates is not a whole number"),
         (f"{MODEL}/min_effect", 1, "min_effect is not a number"),
-        (f"{MODEL}/min_effect", 0.5, "min_effect is not that of the model"),
+        (f"{MODEL}/min_effect", 0.5, "min_effect differs from the min_effect of the model"),
         (f"{MODEL}/data/grouped", 1, "grouped is not true or false"),
         (f"{MODEL}/data/colour", 1, "data has no 'colour'"),
         (f"{MODEL}/data/X", "X", "X is not an array"),
@@ -475,7 +475,7 @@ def test_a_number_of_variables_that_no_array_has_is_refused_at_once(name, data, 
     save_model(SIZED[name].fit(*data), path)
     header, arrays = take_apart(path)
     # No array of this length may be made: with enough memory it would only take long.
-    monkeypatch.setattr(Encoding, "of_numbers", None)
+    monkeypatch.setattr(Encoding, "all_numbers", None)
     for n in (10**6, 2 * 10**9, 2**62, 2**70):
         with_n = header | {"n_features_in_": n, "feature_names_in_": None}
         message = f"n_features_in_ is {n}, and the arrays have another number of"
@@ -497,10 +497,10 @@ def test_categories_are_as_many_as_the_encoding_lists(name, mixed, path):
     (categories,) = (key for key in arrays if key.endswith("categories"))
     assert arrays[categories].tolist() == [0, 3]
     for n in (4, 10**12):
-        message = r"levels are not as many as the encoding has|have other levels"
+        message = r"the encoding has other numbers of categories|have other levels"
         assert_refused(path, header, arrays | {categories: np.array([0, n])}, message)
     header["state"]["encoding_"]["categories"][1] = None
-    assert_refused(path, header, arrays, "levels are not as many as the encoding has")
+    assert_refused(path, header, arrays, "the encoding has other numbers of categories")
 
 
 @pytest.mark.parametrize(
@@ -519,7 +519,7 @@ def test_numbers_of_categories_are_kept_as_they_are(where, change, message, mixe
 @pytest.mark.parametrize("categories", [["red", "red", "blue"], [None, "red", "blue"], "red"])
 def test_forged_categories(categories, mixed, path):
     save_model(MarkerSelector().fit(*mixed), path)
-    message = "levels are not different texts or numbers|categories is not a list"
+    message = "categories are not different texts or numbers|categories is not a list"
     assert_forged(path, path, {"state/encoding_/categories/1": categories}, message)
 
 

@@ -266,7 +266,9 @@ def test_ordered_categories_take_no_new_ones():
     model = RodeoClassifier().fit(frame, [0, 0, 1, 1])
     before = vars(model).copy()
     larger = frame.assign(size=pd.Series(["s", "m", "l", "s"], dtype=more))
-    with pytest.raises(ValueError, match=r"^Column 'size' has the level 'l', for which the order of levels "):
+    with pytest.raises(
+        ValueError, match=r"^Column 'size' has the category 'l', which has no place in the order "
+    ):
         model.partial_fit(larger, [0, 0, 1, 1])
     assert vars(model) == before
 
@@ -329,7 +331,7 @@ def test_masked_cells_are_missing(kind):
     model = RodeoClassifier().fit(X, y)
     assert_array_equal(model.model_.training.X, filled)
     assert_array_equal(model.predict_proba(X), model.predict_proba(filled))
-    with pytest.raises(ValueError, match="Column 'x0' has gaps"):
+    with pytest.raises(ValueError, match="Column 'x0' has missing values"):
         LSPClassifier().fit(X, y)
 
 
@@ -342,7 +344,9 @@ def test_impossible_columns_are_refused_in_a_sentence(estimator, as_table):
     rows = [[float(i), float(i * i % 7)] for i in range(12)]
     y = np.arange(12) % 2
     if estimator in TAKES_MISSING:
-        with pytest.raises(ValueError, match=r"X holds no value: all cells of all rows are gaps \(NaN\)\."):
+        with pytest.raises(
+            ValueError, match=r"X holds no value: all cells of all rows are missing \(NaN\)\."
+        ):
             estimator().fit(as_table([[np.nan, np.nan]] * 12), y)
     rows[3][1] = 10**400
     name, options = ("1", {"dtype": object}) if as_table is pd.DataFrame else ("x1", {})

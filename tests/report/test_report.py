@@ -114,7 +114,7 @@ def test_what_labels_rest_on_if_no_variable_describes_a_class(tmp_path):
     fitted.fit(X, np.where(X[:, 0] * X[:, 1] > 0, "same", "different"))
     page = page_of(fitted, X, folder=tmp_path)
     text = Outline(page).text
-    assert "No variable stands out as describing a class: no test of values or of single levels" in text
+    assert "No single variable describes a class: no test of values or of single categories" in text
     assert text.count("no variable found\nlabels also rest on x") == 2
     assert data_of(page)["lines"] == [fitted.describe().lines(a) for a in range(2)]
 
@@ -431,7 +431,7 @@ def test_what_next_of_a_table_with_noise_groups_and_duplicates(tmp_path):
         fitted = quick().fit(X, y)
     text = text_of(fitted, X, folder=tmp_path)
     assert "Fewer than 10 rows have the class 'b' (8)" in text
-    assert "1 of 68 rows is a copy of another; " in text
+    assert "1 of 68 rows is a duplicate of another; " in text
     assert "Rows have no groups." in text
     fitted = CorralClassifier(random_state=0).fit(X[1:], y[1:], groups=np.arange(67) // 3)
     text = text_of(fitted, X[1:], y[1:], folder=tmp_path)
@@ -440,7 +440,7 @@ def test_what_next_of_a_table_with_noise_groups_and_duplicates(tmp_path):
     )
     assert f"{sentence}: noise. Evidence depends on the other values of a row, so that it may" in text
     assert "The training rows are of 23 groups" in text
-    assert "is a copy of another" not in text
+    assert "is a duplicate of another" not in text
     assert "The recall of b is the least certain: " in text
 
 
@@ -452,7 +452,7 @@ def test_a_column_that_is_empty_in_training_is_no_variable_that_may_count(tmp_pa
         fitted = CorralClassifier(random_state=0).fit(X, y)
     text = text_of(fitted, X, y, folder=tmp_path)
     assert "1 variable of 2 describes at least one class" in text
-    assert "may count in single ones" not in text
+    assert "may matter in single rows" not in text
 
 
 @pytest.mark.parametrize(("n_wrong", "useless"), [(12, True), (1, False)])
@@ -493,7 +493,9 @@ def test_categories_that_only_a_held_out_row_has(rows, tmp_path):
     X, y = rows
     table = X.assign(f=np.where(np.arange(len(y)) == 7, "rare", "frequent"))
     _, _, data = held_out_page((table, y), tmp_path, max_samples=200)
-    assert data["rows"][7]["values"][5] is None  # as in every row with an unknown category
+    assert data["rows"][7]["values"][5] == "rare"
+    assert data["rows"][7]["untraining"] == [5]
+    assert data["rows"][8]["untraining"] == []
 
 
 def test_sample_sizes(rows, classifier, tmp_path):
@@ -560,7 +562,7 @@ def test_words_on_rows_that_are_novel():
     )
     assert tables.novel_rows(1, 115, None).endswith(tables.CHANCE_OF_NOVELTY)
     counts = {"mass": 3, "length": 9}
-    assert "rows is most often length (in 9 of 9): see whether the units" in tables.why_novel(
+    assert "rows is most often length (in 9 of 9): check whether the rows" in tables.why_novel(
         9, 9, counts, {}
     )
     for new, training, expected in (
@@ -571,11 +573,11 @@ def test_words_on_rows_that_are_novel():
     ):
         sentence = tables.why_novel(90, 9, counts, {"length": (new, training)})
         assert sentence.startswith(
-            "9 of the novel rows were looked at. What makes them unlike the training rows is"
+            "9 of the novel rows were explained. What makes them unlike the training rows is"
         )
-        assert f"most often length (in 9 of 9{expected}): see whether the units" in sentence
+        assert f"most often length (in 9 of 9{expected}): check whether the rows" in sentence
         sentence = tables.shifted_table(10, counts, {"length": (new, training)})
-        assert f"outside the range of the training rows in length (in 9 of 10{expected}): see" in sentence
+        assert f"outside the range of the training rows in length (in 9 of 10{expected}): check" in sentence
     assert tables.why_novel(9, 9, {"length": 4}, {}) == ""
 
 

@@ -16,7 +16,7 @@ from corral.cli.check import note_findings
 from corral.cli.options import file_option
 from corral.cli.shared import check_different, note, threads
 from corral.sentences.scores import accuracy_interval, grouped_rows
-from corral.sentences.tables import copied_rows, dates_as_variables
+from corral.sentences.tables import dates_as_variables, duplicate_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -200,7 +200,7 @@ def _note_dates_and_duplicates(fitted: Any, row_groups: RowGroups) -> None:
         remedy = f"--categorical {shlex.quote(name)} makes categories of them"
         note(f"{dates_as_variables(name, each.parts, each.assumed_order, remedy)}.")
     if row_groups.n_duplicates:
-        note(copied_rows(row_groups.n_duplicates, row_groups.duplicates.size))
+        note(duplicate_rows(row_groups.n_duplicates, row_groups.duplicates.size))
 
 
 def _write_report(path: Path, fitted: Any, X: Any, y: Any, goal: float | None, **shown: Any) -> None:

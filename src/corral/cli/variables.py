@@ -36,9 +36,9 @@ from corral.estimators.encoding import (
     columns_of,
     infinite_value,
     lost_digits,
-    unknown_sentence,
     with_dates,
 )
+from corral.sentences.tables import unknown_categories
 
 # Baselines square numbers, and the sum of many squares must be finite.
 _LARGEST = 1e150
@@ -164,7 +164,7 @@ class ModelVariables:
         self.dates: list[str] = []
         if hasattr(fitted, "encoding_"):
             encoding = fitted.encoding_
-            pairs = zip(self.names, encoding.column_levels(), strict=True)
+            pairs = zip(self.names, encoding.column_categories(), strict=True)
             self.categories = {name: categories for name, categories in pairs if categories is not None}
             self.empty = [self.names[j] for j in encoding.column_positions()[sorted(encoding.empty)]]
             self.dates = [self.names[column.position] for column in encoding.dates]
@@ -225,7 +225,7 @@ class ModelVariables:
     def note_unknown_categories(self) -> None:
         """Note how many values were no categories of the model."""
         if self.unknown:
-            note(unknown_sentence(self.unknown))
+            note(unknown_categories(self.unknown))
 
     def note_empty_columns(self) -> None:
         """Note columns that had no value in any row."""

@@ -15,8 +15,8 @@ from corral.array_types import Floats
 from corral.dask.reductions import compute
 from corral.data.dates import parse_dates
 from corral.estimators.encoding import (
-    Column,
     Encoding,
+    TableColumn,
     as_objects,
     columns_of,
     kind_of,
@@ -44,17 +44,17 @@ def learn_encoding(X: Any, categorical: Any, client: Any) -> Encoding:
                     f"Column {column.name!r} holds values of type {dtype}, but categorical_features=None "
                     "asks for numbers."
                 )
-        return Encoding.of_numbers(len(names))
+        return Encoding.all_numbers(len(names))
     positions = [j for j, column in enumerate(columns) if j in named or column.kind != "number"]
     if not positions:
-        return Encoding.of_numbers(len(names))
+        return Encoding.all_numbers(len(names))
     part = X[:, positions] if isinstance(X, da.Array) else X.iloc[:, positions]
     blocks = part.to_delayed().ravel() if isinstance(X, da.Array) else part.to_delayed()
     values = compute([_values(block, [names[j] for j in positions]) for block in blocks], client)
     for k, j in enumerate(positions):
         present = set().union(*(block_values[k] for block_values in values))
         _refuse_many(names[j], present)
-        kind = "levels" if columns[j].kind == "number" else columns[j].kind
+        kind = "categorical" if columns[j].kind == "number" else columns[j].kind
         columns[j] = replace(columns[j], kind=kind, cells=as_objects(list(present)))
         if j not in named and columns[j].is_text and parse_dates(present) is not None:
             warn_user(
@@ -65,7 +65,7 @@ def learn_encoding(X: Any, categorical: Any, client: Any) -> Encoding:
     return Encoding.learn(columns, range(len(columns)))
 
 
-def _without_rows(name: str, dtype: Any) -> Column:
+def _without_rows(name: str, dtype: Any) -> TableColumn:
     """A column without rows, by its type; refuse a type that is neither numbers nor text."""
     if isinstance(dtype, pd.CategoricalDtype) and (
         dtype.categories is None or "__UNKNOWN_CATEGORIES__" in dtype.categories

@@ -23,7 +23,7 @@ _MOST_IN_NOTEBOOKS = 20
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Assessment:
-    """All that is said of samples, from one look at their densities.
+    """Probabilities, typicality, novelty and prediction sets of samples.
 
     Attributes
     ----------
@@ -32,8 +32,8 @@ class Assessment:
     proba : ndarray of shape (n_samples, n_classes)
         Probabilities, as `predict_proba` returns them.
     scores : ndarray of shape (n_samples, n_classes)
-        What typicality is the p-value of: about 0 at a usual row of a class, and lower where a row is less
-        typical. The highest is of the nearest class, and is what novelty ranks.
+        Scores whose p-value is the typicality: about 0 at a typical row of a class, lower at other rows. The
+        nearest class has the highest score; novelty is the p-value of this score.
     typicality : ndarray of shape (n_samples, n_classes)
         As `typicality` returns it.
     novelty : ndarray of shape (n_samples,)
@@ -44,9 +44,9 @@ class Assessment:
     sets : ndarray of shape (n_samples, n_classes), bool
         As `predict_set` returns them.
     coverage : float
-        Of the sets.
+        Coverage of the sets.
     index : Index or None
-        That of a pandas frame; None numbers the samples.
+        Index of a pandas frame; None numbers the samples.
 
     See Also
     --------
@@ -91,13 +91,10 @@ class Assessment:
         return nearest
 
     def to_frame(self) -> pd.DataFrame:
-        """One line per sample (needs pandas).
+        """One line per sample (needs pandas), with the index of the samples.
 
-        Returns
-        -------
-        frame : DataFrame
-            With the index of the samples and the columns "label", "p_CLASS" for each class, "typicality" (of
-            the class nearest to it), "novelty", "novel", and "set" (a tuple of labels).
+        The columns are "label", "p_CLASS" for each class, "typicality" (of the nearest class), "novelty",
+        "novel", and "set" (a tuple of labels).
         """
         import pandas as pd
 

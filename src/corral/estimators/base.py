@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from corral.array_types import Bools, Floats, Integers, check_labels, check_shape, equal_or_none
 from corral.data.dataset import TrainingRows
-from corral.estimators.encoding import Encoding, unknown_sentence
-from corral.estimators.tables import Table, UnknownLevelsWarning, read_table, validate_columns
+from corral.estimators.encoding import Encoding
+from corral.estimators.tables import CheckedTable, UnknownLevelsWarning, read_table, validate_columns
 from corral.estimators.validation import check_groups, check_sample_weight, unchanged_by_errors, warn_user
 from corral.parallel import Computation
-from corral.sentences.tables import no_dates
+from corral.sentences.tables import no_dates, unknown_categories
 
 # The type of the parameter `categorical_features`.
 Categorical = Literal["from_dtype"] | ArrayLike | None
@@ -27,7 +27,7 @@ Categorical = Literal["from_dtype"] | ArrayLike | None
 class TableEstimator(BaseEstimator):
     """An estimator that takes tables as they are: with missing values and categories.
 
-    Its parameters are the fields of a dataclass: scikit-learn reads them from the `__init__` that this makes.
+    Subclasses are dataclasses whose fields are the parameters: scikit-learn reads them from `__init__`.
     """
 
     n_features_in_: int
@@ -39,10 +39,10 @@ class TableEstimator(BaseEstimator):
     verbose: int
 
     def _validate_columns(self, d: int, categories: Integers | None) -> None:
-        """Refuse a fitted estimator of another number of columns, or with other numbers of levels."""
+        """Refuse a fitted estimator whose columns or categories do not fit its encoding."""
         validate_columns(self, self.encoding_.n_columns)
         if len(self.encoding_.categories) != d or not equal_or_none(self.encoding_.counts, categories):
-            raise ValueError("levels are not as many as the encoding has")
+            raise ValueError("the encoding has other numbers of categories")
 
     def _check_rows(
         self,
@@ -53,7 +53,7 @@ class TableEstimator(BaseEstimator):
         *,
         reset: bool,
     ) -> TrainingRows:
-        """Validate training rows, and learn their categories: all of them, or those of further rows."""
+        """Validate training rows and learn their categories; without `reset` the rows follow earlier ones."""
         table = read_table(self, X, y, categorical=self.categorical_features, reset=reset, extend=not reset)
         check_classification_targets(table.y)
         n = len(table.X)
@@ -64,12 +64,12 @@ class TableEstimator(BaseEstimator):
         """Validate samples of a fitted estimator; return them (n_samples, n_features) as numbers."""
         return self._check_table(X).X
 
-    def _check_table(self, X: ArrayLike) -> Table:
+    def _check_table(self, X: ArrayLike) -> CheckedTable:
         """Validate samples of a fitted estimator, and warn of unknown categories and of what is no date."""
         check_is_fitted(self)
         table = read_table(self, X, reset=False)
         if table.unknown:
-            warn_user(unknown_sentence(table.unknown_counts), UnknownLevelsWarning)
+            warn_user(unknown_categories(table.unknown_counts), UnknownLevelsWarning)
         for name, strange in table.undated.items():
             remedy = "write dates as in training, or like 2020-12-31"
             warn_user(f"{no_dates(name, strange)}: {remedy}.", UnknownLevelsWarning)
@@ -109,11 +109,10 @@ class ClassEstimator(TableEstimator):
         sample_weight : array-like of shape (n_samples,), default=None
             How much each row matters, up to a common factor; weight 0 equals removal.
         groups : array-like of shape (n_samples,), default=None
-            Which rows belong together, such as those of one patient: whatever leaves a row out leaves its
-            group out. Two groups count as one if more than half of the different rows of the smaller one are
-            copies of rows of the other, as of a patient who was entered twice. Some class must have rows of
-            two groups. The tests of `describe` count rows that are alike within groups as fewer, and are no
-            surer than a permutation of whole groups could be.
+            Which rows belong together, such as the rows of one patient: a row is always left out with its
+            group. Two groups count as one if more than half of the distinct rows of the smaller one are
+            duplicates of rows of the other, as where a patient was entered twice. Some class must have rows
+            of two groups. The tests of `describe` take into account that rows of a group are alike.
 
         Returns
         -------
@@ -126,7 +125,7 @@ class ClassEstimator(TableEstimator):
 
     @abstractmethod
     def _learn_at_once(self, training: TrainingRows) -> Self:
-        """Fit validated rows that no others follow."""
+        """Fit validated rows; no further rows will follow."""
 
     def _name_rows(self, X: Any) -> None:
         """Keep the names of the training rows, where the estimator has a use for them."""
@@ -146,7 +145,7 @@ class TableSelector(SelectorMixin, ClassEstimator):
         return mask
 
     def _validate_selected(self) -> tuple[int, int]:
-        """Refuse classes and variables of theirs that no fit could have left; return their numbers."""
+        """Refuse classes and selected variables that no fit could have left; return their numbers."""
         selected = getattr(self, self._selected)
         shape = self.classes_.size, selected.shape[-1]
         self._validate_columns(shape[1], self.encoding_.counts)
@@ -155,20 +154,12 @@ class TableSelector(SelectorMixin, ClassEstimator):
         return shape
 
     def transform(self, X: ArrayLike) -> Any:
-        """Keep the columns of the selected variables.
+        """Keep the columns of the selected variables, with their categories and missing values.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows with the columns of `fit`, of the same kinds.
-
-        Returns
-        -------
-        X_selected : array or frame of shape (n_samples, n_selected)
-            As they are: categories stay categories, and missing values stay missing.
+        `X` has the columns of `fit`, of the same kinds; the result is an array or a frame like `X`.
         """
         check_is_fitted(self)
-        read_table(self, X, reset=False)  # so that a column of another kind is named
+        read_table(self, X, reset=False)  # an error names a column of another kind
         return super().transform(X)
 
     def __sklearn_tags__(self) -> Any:

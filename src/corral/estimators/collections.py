@@ -1,4 +1,4 @@
-"""Methods that compute each row on its own also take dask collections: block by block, when asked to."""
+"""Methods that compute each row on its own also take dask collections, block by block."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def is_collection(X: Any) -> bool:
-    """Tell a dask collection, without importing dask."""
+    """Whether X is a dask collection, without importing dask."""
     return hasattr(X, "__dask_graph__")
 
 
@@ -25,8 +25,8 @@ def by_rows(
 ) -> Callable[[Method], Method]:
     """Let a method of a classifier take dask collections, and return one with the same chunks and index.
 
-    `axes` are those of its result behind the samples; labels have none. `dtype` is that of the result, by
-    default of numbers if it has axes, and else of labels.
+    `axes` are the axes of the result after the samples; labels have none. The `dtype` of the result is by
+    default float64 if it has such axes, and else that of the labels.
     """
 
     def decorate(method: Method) -> Method:
@@ -84,7 +84,7 @@ def _map_blocks(compute_block: Callable[[Any, Any], Any], estimator: Any, X: Any
 
 
 def _framed(result: NDArray[Any], block: Any, classes: NDArray[Any]) -> Any:
-    """Of a frame labels as a series and numbers per class as a frame; what has a third axis as it is."""
+    """Return labels of a frame as a series and numbers per class as a frame; three axes stay an array."""
     if not hasattr(block, "iloc") or result.ndim == 3:
         return result
     import pandas as pd

@@ -14,31 +14,25 @@ from corral.data.dataset import LabelledRows, TrainingRows
 from corral.estimators.base import Categorical
 from corral.estimators.density_classifier import DensityClassifier
 from corral.estimators.priors import ClassWeight, Priors, are_empirical, class_priors
-from corral.estimators.validation import (
-    check_integer,
-    check_n_jobs,
-    check_number,
-    take_names_from,
-)
+from corral.estimators.validation import check_integer, check_n_jobs, check_number, take_names_from
 from corral.estimators.warned import warn_of_duplicates, warn_of_single_rows
 from corral.markers.contrast import MIN_EFFECT
 from corral.pool.learning import PoolSettings, learn_pool
 from corral.pool.members import kind_of
 from corral.pool.model import PoolModel
 
-# A class with more rows is thinned, by default.
+# A class with more rows is compressed, by default.
 MAX_ROWS = 3000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PoolMember(DensityClassifier):
-    """One member of a pool, as a classifier that stands on its own.
+    """One member of a pool as a classifier, at the temperature at which it is calibrated.
 
-    It predicts and explains as every classifier here does, at the temperature at which it is calibrated.
     `CorralClassifier` makes it; it cannot be fitted by itself.
     """
 
-    name: str = ""  # what kind of densities it has, and on which scale
+    name: str = ""  # the kind of its densities, and their scale
     n_jobs: int | None = None
     verbose: int = 0
 
@@ -53,7 +47,7 @@ class PoolMember(DensityClassifier):
 class CorralClassifier(DensityClassifier):
     r"""Classify by a pool of class densities, weighed and calibrated by leave-one-out.
 
-    No density is best for all tables, so several are pooled. The posterior is that of a weighted sum of log
+    No density is best for all tables, so several are pooled. The posterior comes from a weighted sum of log
     densities,
 
     .. math::
@@ -64,31 +58,32 @@ class CorralClassifier(DensityClassifier):
             + \varepsilon \pi_y, \qquad \varepsilon = \frac 1 {n + 2}.
 
     The members :math:`\hat p_m` are kernel densities on different scales and with different kernels. The
-    weights :math:`w_m > 0` minimise the leave-one-out log loss, shrunk towards equal shares of members that
-    are each calibrated on their own, so that probabilities are calibrated. :math:`\varepsilon`, Laplace's
-    rule of succession for an error that n rows have not shown, keeps a few rows from making it certain.
+    weights :math:`w_m > 0` minimise the leave-one-out log loss, which calibrates the probabilities. They are
+    shrunk towards equal weights of members that are each calibrated on their own. The prior mixing
+    :math:`\varepsilon`, Laplace's rule of succession for an error that n rows have not shown, keeps
+    probabilities below 1 where there are few rows.
 
     Parameters
     ----------
     priors : {"empirical", "uniform"}, dict or array-like of shape (n_classes,), default="empirical"
-        Class probabilities :math:`\pi_y`: the shares of training rows, all alike, or given ones, as
-        ``{class: prior}`` or in the order of `classes_`. Classes weigh accordingly in the search.
+        Class probabilities :math:`\pi_y`: the shares of training rows, equal ones, or given ones, as
+        ``{class: prior}`` or in the order of `classes_`. Classes have the same weights in the search.
     class_weight : "balanced", dict or None, default=None
         Factors of the priors, as ``{class: weight}``; a class that is not named has weight 1. "balanced"
         makes all classes equal, as ``priors="uniform"`` does.
     min_effect : float, default=0.15
-        Least difference, in units of Cliff's delta, that makes a variable describe a class.
+        Least effect of a marker, as Cliff's delta; see `MarkerSelector`.
     categorical_features : {"from_dtype"} or array-like or None, default="from_dtype"
         Which columns hold categories rather than measurements; see `RodeoClassifier`.
     max_rows : int or None, default=3000
-        A class with more rows is represented by so many centroids of all rows or, in tables with missing
-        values, categories or groups, by a random subsample of so many, so that neither predictions nor model
-        files grow with the rows; None keeps all.
+        A class with more rows is compressed to so many centroids of its rows or, in tables with missing
+        values, categories or groups, to a random subsample of so many rows, so that neither predictions nor
+        model files grow with the rows. None keeps all rows.
     n_jobs, verbose
         As in `RodeoClassifier`.
     random_state : int, RandomState or None, default=None
-        Divides the rows into folds and, of many rows, picks those that the search reads. Up to 400 rows are
-        divided several times, so that probabilities change little with the seed.
+        Divides the rows into folds and, in large tables, picks the rows that the search reads. Up to 400 rows
+        are divided several times, so that probabilities change little with the seed.
 
     Attributes
     ----------
@@ -97,28 +92,27 @@ class CorralClassifier(DensityClassifier):
     member_weights_ : ndarray of shape (n_members,)
         Their weights :math:`w_m`.
     cv_accuracy_ : float
-        Leave-one-out accuracy to expect: each fifth of the rows is judged by weights that are fitted to the
-        other four, so it does not profit from having chosen. Classes weigh as the priors say: with uniform
-        ones and unequal classes it is the mean of their accuracies. With few rows of many classes it is too
-        high: of 30 classes with five rows of noise each it is 0.044, where 0.033 is right.
+        Leave-one-out accuracy to expect. Each fifth of the rows is predicted with member weights fitted to
+        the other four, so that the choice of weights does not bias it. Classes have the weights of the
+        priors: with uniform priors it is the mean of the recalls. With few rows of many classes it is too
+        high: with 30 classes of five rows of noise each it is 0.044 instead of 0.033.
     cv_log_loss_ : float
-        Log loss, likewise.
+        Log loss to expect, computed in the same way.
     cv_balanced_accuracy_ : float
-        Mean of `cv_recall_` over the classes; a rare class that is never found lowers it as much as any.
+        Mean of `cv_recall_` over the classes, rare or frequent.
     cv_recall_ : ndarray of shape (n_classes,)
-        Share of the rows of each class that get its label, likewise; NaN for a class without rows.
+        Share of the rows of each class that get its label, computed in the same way; NaN for a class
+        without rows.
     member_scores_ : dict of arrays
         One entry per kind of member that was tried: "member", "scale", "bandwidth" and "pull" (the factor by
-        which rows are pulled towards the mean of their class), and by leave-one-out "accuracy", "log_loss"
-        and "temperature"; "weight" and "share" of the pool. Made for `pandas.DataFrame`.
+        which rows are shrunk towards the mean of their class), and by leave-one-out "accuracy", "log_loss"
+        and "temperature"; "weight" and "share" of the pool. `pandas.DataFrame` takes it.
     markers_ : ndarray of shape (n_classes, n_features), bool
         Which variables mark each class, whatever predicts best; see `describe` and `MarkerSelector`.
-    feature_importances_ : ndarray of shape (n_features,)
-        Share of each variable in the mean evidence for the classes at their own rows, 0 where it is negative;
-        they sum to 1, or are all 0.
     model_ : PoolModel
         All that `fit` has learnt.
-    classes_, class_count_, class_prior_, n_copies_, n_features_in_, feature_names_in_
+    classes_, class_count_, class_prior_, n_duplicates_, feature_importances_, n_features_in_,
+    feature_names_in_
         As in `RodeoClassifier`.
 
     See Also
@@ -130,18 +124,17 @@ class CorralClassifier(DensityClassifier):
 
     Notes
     -----
-    Everything that is fitted to labels is fitted anew for each fold of the rows that it is judged by, and
-    every row is predicted without itself and its copies. Above 20,000 rows the search uses a random choice of
-    them, in proportion to the classes. Of a class with more than 2000 / n_classes rows it leaves out only so
-    many, drawn at random. The members are fitted to all rows. A member has at most 0.4 times as many
-    measurements as there are rows, but no fewer than 30 and no more than 200: of wider tables those in which
-    the classes differ most are chosen first, within each fold.
+    Everything that is fitted to labels is fitted anew for each fold, and every row is predicted without
+    itself and its duplicates. Above 20,000 rows the search uses a random subsample, in proportion to the
+    classes. In each class it predicts at most 2000 / n_classes rows, picked at random. The members are fitted
+    to all rows. A member uses at most 0.4 times as many measurements as there are rows, but no fewer than 30
+    and no more than 200. In wider tables the variables in which the classes differ most are chosen within
+    each fold.
 
     If a class has more than `max_rows` rows, scales, members and markers are learnt from about 100,000 of
-    them, and each class is represented by `max_rows` centroids of all its rows, with kernels that keep its
-    mean and covariance. Rows that the search has left out are in no centroid: weights, typicality and
-    prediction sets are calibrated by them. Tables with missing values, categories or groups keep a random
-    subsample instead. The guide has the details.
+    them. The kernels on the centroids keep the mean and the covariance of the class. Rows that the search
+    predicts are in no centroid: they calibrate weights, typicality and prediction sets. The guide has the
+    details.
 
     No member chooses bandwidths at each sample, as the paper does: it costs more and predicts worse. Use
     `RodeoClassifier` for that.
@@ -151,7 +144,7 @@ class CorralClassifier(DensityClassifier):
     .. [1] W.-P. N. Chen, Y.-c. I. Chang. Fast multi-class probabilistic classifier by sparse
        non-parametric density estimation.
     .. [2] M. West. Approximating posterior distributions by mixtures. Journal of the Royal Statistical
-       Society B 55 (1993), on kernels that are pulled towards a mean.
+       Society B 55 (1993), on kernels that are shrunk towards a mean.
     .. [3] C. Genest, J. V. Zidek. Combining probability distributions: a critique and an annotated
        bibliography. Statistical Science 1 (1986), on logarithmic pools.
 
@@ -184,17 +177,17 @@ class CorralClassifier(DensityClassifier):
     def __corral_validate__(self) -> None:
         super().__corral_validate__()
         if self._check_parameters() != self.model_.min_effect:
-            raise ValueError("min_effect is not that of the model")
+            raise ValueError("min_effect differs from the min_effect of the model")
 
     def _check_parameters(self) -> float:
-        """Refuse a bad parameter but for the priors before any work; return the least effect."""
+        """Refuse a bad parameter, other than the priors; return the least effect of a marker."""
         check_n_jobs(self.n_jobs)
         if self.max_rows is not None:
             check_integer("max_rows", self.max_rows)
         return check_number("min_effect", self.min_effect, 0.0, 1.0, inclusive=True)
 
     def _settings(self, classes: NDArray[Any], class_totals: Floats) -> PoolSettings:
-        """What a pool of classes with these sums of weights (n_classes,) is learnt by."""
+        """Settings of a pool whose classes have these sums of weights (n_classes,)."""
         return PoolSettings(
             prior=class_priors(self, classes, class_totals),
             empirical=are_empirical(self),
@@ -203,7 +196,7 @@ class CorralClassifier(DensityClassifier):
         )
 
     def _learn_at_once(self, training: TrainingRows) -> Self:
-        """Fit validated rows that no others follow; those of `partial_fit` may be single at first."""
+        """Warn if all classes have a single row, which `partial_fit` may begin with; then fit."""
         warn_of_single_rows(training.y)
         return super()._learn_at_once(training)
 
@@ -215,7 +208,7 @@ class CorralClassifier(DensityClassifier):
 
     @property
     def members_(self) -> list[PoolMember]:
-        """The members that are kept, each a classifier of its own, the heaviest first."""
+        """The members that are kept, the heaviest first."""
         members = []
         for kept, model in zip(self.model_.pool.members, self.model_.single_members, strict=True):
             member = PoolMember(name=kept.title, n_jobs=self.n_jobs, verbose=self.verbose)

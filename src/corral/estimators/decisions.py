@@ -15,7 +15,7 @@ from corral.array_types import Floats
 
 
 def check_reject_cost(name: str, cost: float) -> None:
-    """Refuse what is no finite number."""
+    """Refuse a cost that is not a finite number."""
     if not isinstance(cost, Real) or isinstance(cost, bool | np.bool_) or not math.isfinite(cost):
         raise ValueError(f"{name} must be a finite number, got {cost!r}.")
 
@@ -23,7 +23,7 @@ def check_reject_cost(name: str, cost: float) -> None:
 def least_costly(
     proba: Floats, costs: Floats, classes: NDArray[Any], reject_cost: float | None
 ) -> NDArray[Any]:
-    """Labels (n_samples,) of least expected cost, None where each costs more than to decide for none."""
+    """Labels (n_samples,) of least expected cost, None where each costs more than `reject_cost`."""
     expected = proba @ costs
     labels: NDArray[Any] = classes.astype(object)[expected.argmin(axis=1)]
     if reject_cost is not None:

@@ -1,4 +1,4 @@
-"""DensityClassifier: all that classifiers by class densities do with one fitted model."""
+"""DensityClassifier: the methods that all classifiers by class densities share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from corral.estimators.base import ClassEstimator
 from corral.estimators.collections import by_rows
 from corral.estimators.decisions import check_costs, check_reject_cost, least_costly
 from corral.estimators.description import Description, class_description
-from corral.estimators.evaluated_rows import COVERAGE, LEVEL, evaluate_rows
+from corral.estimators.evaluated_rows import COVERAGE, NOVELTY_LEVEL, evaluate_rows
 from corral.estimators.explanation import Explanation
 from corral.estimators.validation import (
     check_integer,
@@ -40,7 +40,7 @@ from corral.model import LocalModel
 
 
 class DensityClassifier(ClassifierMixin, ClassEstimator):
-    """A classifier by class densities, which keeps all that it has learnt in `model_`."""
+    """A classifier by class densities. All that it has learnt is in `model_`."""
 
     model_: LocalModel
 
@@ -102,99 +102,39 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
                     raise ValueError("groups must be given for all parts of the rows, or for none.")
                 check_kind_of_labels(rows.y, self.classes_, "the classes so far are")
                 expected = self.classes_ if expected is None else np.union1d(self.classes_, expected)
-                recoded = before.recoded(training.X, self.encoding_)  # with the levels of the new rows
+                recoded = before.recoded(training.X, self.encoding_)  # with the categories of the new rows
                 rows = training._replace(X=recoded, n_categories=self.encoding_.counts).extended(rows)
             return self._learn(rows, sort_rows(rows, expected))
 
     @by_rows()
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Most probable class of each row of `X`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-        """
-        log_proba = self.predict_log_proba(X)
-        labels: NDArray[Any] = self.classes_[log_proba.argmax(axis=1)]
+        """Most probable class (n_samples,) of each row of `X`."""
+        labels: NDArray[Any] = self.classes_[self.predict_log_proba(X).argmax(axis=1)]
         return labels
 
     @by_rows("classes")
     def predict_proba(self, X: ArrayLike) -> Floats:
-        """Probability of each class for each row of `X`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        P : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`; rows sum to 1.
-        """
+        """Probabilities (n_samples, n_classes) of each row of `X`, in the order of `classes_`."""
         return np.exp(self.predict_log_proba(X))
 
     @by_rows("classes")
     def predict_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithm of `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_P : ndarray of shape (n_samples, n_classes)
-        """
-        log_density = self.log_density(X)
-        return self.model_.posterior(log_density)
+        """Logarithms (n_samples, n_classes) of `predict_proba`."""
+        return self.model_.posterior(self.log_density(X))
 
     @by_rows("classes")
     def predict_joint_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithm of prior times density of each class, the density to the power that calibrates it.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_joint : ndarray of shape (n_samples, n_classes)
-        """
-        log_density = self.log_density(X)
-        return self.model_.joint(log_density)
+        """Logarithms (n_samples, n_classes) of prior times calibrated density."""
+        return self.model_.joint(self.log_density(X))
 
     def decision_function(self, X: ArrayLike) -> Floats:
-        """Log odds of the second class if there are two; else the log probability of each class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            In the order of `classes_`. The label is the second class where the log odds are above 0, and else
-            the class of the highest log probability.
-        """
+        """Log odds (n_samples,) of the second of two classes, or log probabilities (n_samples, n_classes)."""
         log_proba = self.predict_log_proba(X)
         return log_proba[:, 1] - log_proba[:, 0] if self.classes_.size == 2 else log_proba
 
     @by_rows("classes")
     def log_density(self, X: ArrayLike) -> Floats:
-        """Logarithm of each class's density, in scaled units.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_density : ndarray of shape (n_samples, n_classes)
-        """
+        """Logarithms (n_samples, n_classes) of the class densities of the scaled variables."""
         samples = self._check_samples(X)
         warn_of_shift(self.model_, samples, feature_names(self))
         return self.model_.log_densities(samples, self._computation())
@@ -205,10 +145,10 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
     ) -> NDArray[Any]:
         """Label of least expected cost for each row of `X`.
 
-        The expected cost of a label is the sum over the classes of their probabilities times the costs of
-        deciding for the label where they are true. It relies on calibrated probabilities, as
-        `CorralClassifier` has them, and on classes as frequent as `class_prior_` says. Those of
-        `RodeoClassifier` are often too certain, and its priors are uniform by default.
+        The expected cost of a label is the sum over the true classes of their probabilities times the costs
+        of the label. It is right if probabilities are calibrated and classes are as frequent as
+        `class_prior_` says. `CorralClassifier` calibrates its probabilities; those that `RodeoClassifier`
+        returns are often too certain, and its priors are uniform by default.
 
         Parameters
         ----------
@@ -219,12 +159,12 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
             ``{true: {decided: cost}}``, where right decisions that are not named cost nothing. Gains are
             negative costs.
         reject_cost : float, default=None
-            What it costs to decide for none. By default there is always a decision.
+            Cost of no decision. By default there is always a decision.
 
         Returns
         -------
         labels : ndarray of shape (n_samples,), object
-            None, the reject mark, where each label is expected to cost more than `reject_cost`: to abstain.
+            None, no decision, where each label is expected to cost more than `reject_cost`.
 
         Examples
         --------
@@ -245,29 +185,30 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
     def typicality(self, X: ArrayLike) -> Floats:
         """How typical each row of `X` is of each class, as a p-value.
 
-        It is the share of training rows of the class that are at most as typical of it as the row. A row that
-        comes from the same source as the training rows of the class has a typicality of at most 0.05 in about
-        5 of 100 cases. *About*, since a new row is compared with all training rows, but a training row with
-        the others alone.
+        It is the share of training rows of the class, the row counted among them, that are at most as typical
+        as the row. A row from the same source as the training rows of the class has a typicality of at most
+        0.05 in about 5 of 100 cases. *About*, since a new row is compared with all training rows, but a
+        training row only with the others.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            New rows. Training rows are in the density that judges them, and seem more typical than they are.
+            New rows. Training rows seem more typical than they are, since the densities are made of them.
 
         Returns
         -------
         typicality : ndarray of shape (n_samples, n_classes)
-            At least 1 / (n + 1) for a class of n rows. A class with a single row has no other to compare
-            with, and is judged by the rows of all classes.
+            At least 1 / (n + 1) for a class of n rows. For a class with a single row, new rows are compared
+            with the training rows of all classes.
 
         Notes
         -----
-        Rows are compared by the log density of the class, each training row being left out with its copies
-        and its group; a value more than three standard deviations from every value of its column in the class
-        counts against a row. The guide has the details. In pools everything that the score uses is learnt
-        without the fold of a training row. In `RodeoClassifier` scales and bandwidths have seen it, so that
-        with few rows, many variables or long tails more than 5 of 100 rows may have a typicality of 0.05.
+        Rows are compared by the log density of the class. Each training row is left out with its duplicates
+        and its group. A value more than three standard deviations from every value of its column in the class
+        lowers the score of a row. The guide has the details. In a pool everything that the score uses is
+        learnt without the fold of the training row. In `RodeoClassifier` scales and bandwidths are not, so
+        that with few rows, many variables or long tails more than 5 of 100 rows may have a typicality below
+        0.05.
 
         Examples
         --------
@@ -277,22 +218,21 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         >>> classifier = CorralClassifier(random_state=0).fit(X[1:], y[1:])
         >>> classifier.typicality(X[:1]).round(2)
         array([[0.94, 0.02, 0.02]])
-        >>> classifier.typicality(10 * X[:1]).round(2)  # in millimetres, by mistake
+        >>> classifier.typicality(10 * X[:1]).round(2)  # in millimetres
         array([[0.02, 0.02, 0.02]])
         """
         return evaluate_rows(self, X).judgement.typicality
 
     @by_rows(dtype=np.bool_)
-    def is_novel(self, X: ArrayLike, level: float = LEVEL) -> Bools:
+    def is_novel(self, X: ArrayLike, level: float = NOVELTY_LEVEL) -> Bools:
         """Whether each row of `X` is unlike all training rows: "none of these".
 
-        Such rows are also called outliers or anomalies. A new kind of row that lies close to a known class is
-        not found.
+        Such rows are also called outliers or anomalies. Rows of a new kind that lie close to a class of the
+        training rows are not novel.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            New rows.
         level : float, default=0.01
             A row is novel if its `novelty` (see `assess`) is at most this level: if, at its best class, it is
             less typical than all but this share of the training rows of all classes together, each left out.
@@ -302,7 +242,7 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         Returns
         -------
         novel : ndarray of shape (n_samples,), bool
-            About a share `level` of rows that are like the training rows is novel, too.
+            Of rows that are like the training rows, about the share `level` is novel, too.
 
         Examples
         --------
@@ -320,16 +260,16 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
 
     @by_rows("classes", dtype=np.bool_)
     def predict_set(self, X: ArrayLike, coverage: float = COVERAGE) -> Bools:
-        """Labels that each row of `X` may have: sets that hold the right one about as often as asked.
+        """Labels that each row of `X` may have: sets that hold the right one with a given frequency.
 
         With ``coverage=0.95``, about 95 in 100 new rows of each class, rare or frequent, get a set that holds
         their class, if they come from the same source as the training rows of the class (if they are
         *exchangeable* with them). With groups, new groups must come from the same source.
 
         A label is left out of the set if it is less probable for the row than for all but a share
-        1 - `coverage` of the training rows that do have it. Coverage is *about* what is asked for, as of all
-        methods that leave out one row at a time [1]_: a new row is judged by all training rows, and a
-        training row without itself.
+        1 - `coverage` of the training rows of this class. The coverage holds only *about*, as in all methods
+        that leave out one row at a time [1]_: the densities at a new row are made of all training rows, the
+        densities at a training row of the others.
 
         Parameters
         ----------
@@ -338,21 +278,21 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         coverage : float, default=0.9
             How often a set shall hold the right label. A class of n rows can be left out of sets only if
             1 - coverage is at least 1 / (n + 1): for 0.95 it needs 19 rows, and with fewer it is in all sets
-            that are not empty. A class of one row is judged by the rows of all classes.
+            that are not empty. For a class of one row, the rows of all classes are used.
 
         Returns
         -------
         sets : ndarray of shape (n_samples, n_classes), bool
             Which labels are in the set: one if the row is easy, several if it is hard. The set is empty if
             the row is clearly less typical than every training row (`novelty` at most 0.5 / (n + 1)), which
-            lowers the coverage by 1 / (n + 1) at most, where n is the number of all rows. Any other set that
-            would be empty holds the label that `predict` returns. A set may lack that label, where it is less
-            probable than it usually is for rows of its class, and hold another.
+            lowers the coverage by 1 / (n + 1) at most, where n is the number of all rows. Any other set that would
+            be empty holds the label that `predict` returns. Another set may lack this label, if it is less
+            probable for the row than for most training rows of its class.
 
         Notes
         -----
-        Given the training rows, the coverage of a class of n rows varies around the one asked for with a
-        standard deviation of about sqrt(coverage * (1 - coverage) / (n + 2)): by 0.06 at 0.9 with 20 rows.
+        Given the training rows, the coverage of a class of n rows varies around `coverage` with a standard
+        deviation of about sqrt(coverage * (1 - coverage) / (n + 2)): by 0.06 at 0.9 with 20 rows.
 
         References
         ----------
@@ -366,7 +306,7 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         >>> X, y = load_iris(return_X_y=True)
         >>> classifier = CorralClassifier(random_state=0).fit(X[::2], y[::2])
         >>> sets = classifier.predict_set(X[1::2], coverage=0.95)
-        >>> float(sets[range(75), y[1::2]].mean().round(2))  # three flowers are like none in training
+        >>> float(sets[range(75), y[1::2]].mean().round(2))
         0.95
         """
         wanted = check_number("coverage", coverage, 0.0, 1.0, inclusive=True)
@@ -375,25 +315,13 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
     def assess(self, X: Any, coverage: float = COVERAGE) -> Assessment:
         """Probabilities, typicality, novelty and prediction sets of each row of `X`.
 
-        It takes as long as one of them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            New rows.
-        coverage : float, default=0.9
-            Of the prediction sets, as in `predict_set`.
-
-        Returns
-        -------
-        assessment : Assessment
-            Print it, or look at `Assessment.to_frame`.
+        All four are computed in the time of one. `coverage` is that of the prediction sets, see
+        `predict_set`.
 
         Warns
         -----
         ShiftedTableWarning
-            If most of ten or more rows lie outside the range of the training rows in a variable. `predict`
-            and other methods that return labels, probabilities or densities warn of it, too.
+            If most of ten or more rows lie outside the range of the training rows in a variable.
         """
         wanted = check_number("coverage", coverage, 0.0, 1.0, inclusive=True)
         rows = evaluate_rows(self, X)
@@ -416,10 +344,8 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         Returns
         -------
         explanation : Explanation
-            Per sample the evidence of each variable for the label, which adds up to the log odds; the
-            training rows with the largest share of the label's density, or, where no row stands out, the
-            nearest ones, by their positions in the `X` given to `fit` and by the labels of its index; whether
-            it is novel, and which variables make it unlike the nearest class.
+            The evidence of each variable for the label, the training rows that support it, and whether the
+            sample is novel.
         """
         n_listed = check_integer("n_rows", n_rows)
         return evaluate_rows(self, X, bandwidths=True).explanation(against, n_listed)
@@ -427,14 +353,10 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
     def describe(self) -> Description:
         """What marks each class: the variables that tell it best from all other rows come first.
 
-        Markers are found in the training rows, by ranks and with error control, whatever the densities use.
-        The evidence says what the labels rest on; it is computed once, from at most 50 rows of each class
-        and, with more than ten variables, 4 pairs of orders in which they become known.
+        Markers come from tests on ranks of the training rows, whatever the densities use. The evidence says
+        what the labels rest on; it is computed once, from at most 50 rows of each class and, with more than
+        ten variables, 4 pairs of random orders of the variables.
 
-        Returns
-        -------
-        description : Description
-            Print it, or look at `Description.to_frame`.
         """
         check_is_fitted(self)
         model = self.model_
@@ -458,19 +380,9 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         """How often each variable is selected when the training rows are halved at random.
 
         Selected are the relevant variables of a `RodeoClassifier`, and the markers of a `CorralClassifier`.
-        It needs all training rows, which a file of compressed classes does not keep.
-
-        Parameters
-        ----------
-        n_resamples : int, default=20
-            Number of halves, each drawn without replacement within each class.
-        random_state : int, RandomState or None, default=None
-
-        Returns
-        -------
-        frequency : ndarray of shape (n_classes, n_features)
-            Share of the halves in which the variable was selected: near 1 or 0 where the selection is
-            stable.
+        Halves are taken without replacement within each class. The frequencies (n_classes, n_features) are
+        near 1 or 0 where the selection is stable. A file of compressed classes does not keep the rows needed
+        here.
         """
         check_is_fitted(self)
         n = check_integer("n_resamples", n_resamples)
@@ -482,8 +394,6 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
             half = rows.take(np.sort(np.concatenate(halves)))
             counts += self._selected_in(half, np.random.RandomState(random.randint(2**31 - 1)))
         return counts / n
-
-    # What has been learnt is in model_, and read from there under scikit-learn's names.
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -502,25 +412,25 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
 
     @property
     def n_duplicates_(self) -> int:
-        """Number of training rows that are copies of others."""
+        """Number of training rows that are duplicates of others."""
         return self.model_.n_duplicates
 
     def _selected_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
-        """Find the markers of each class in some of the rows."""
+        """Find the markers (n_classes, n_features) of each class in a part of the rows."""
         return learn_contrast(data, self.model_.min_effect).markers
 
     def _learn_at_once(self, training: TrainingRows) -> Self:
-        """Fit validated rows that no others follow, and set `model_`."""
+        """Fit validated rows and set `model_`; no further rows will follow."""
         data = sort_rows(training)
         refuse_groups_of_whole_classes(training, data)
         return self._learn(training, data)
 
     @abstractmethod
     def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
-        """Fit validated rows, also given sorted by class, and set `model_`; some classes may have no rows."""
+        """Fit validated rows and set `model_`. `data` has them by class; some classes may have no rows."""
 
     def _name_rows(self, X: Any) -> None:
-        """Keep the names of the training rows, if they have any, and forget others."""
+        """Keep the names of the training rows, if they have any; remove the names of an earlier fit."""
         for name in ("row_names_in_", "row_names_column_"):
             self.__dict__.pop(name, None)
         names, column = row_names(X), index_name(X)

@@ -40,13 +40,12 @@ _OPPOSITES |= {other: word for word, other in _OPPOSITES.items()}
 class Description:
     """What marks each class, as returned by `describe`.
 
-    A test against the *background* decides which variables mark a class. The background is the rows of those
-    other classes that cannot be told from each other in the variable, if they are more than half of the
-    classes, else all other rows. The numbers beside a class are those of all other rows, and of the
-    background where it is not all of them. They are as in the table: medians and quartiles of numpy and
-    pandas, and shares of rows. If `fit` was given sample weights, medians, quartiles and shares are weighted.
-    Missing values do not count.
-    Arrays have the shape (n_classes, n_features) unless another one is given.
+    A test against the *background* decides which variables mark a class. The background is the rows of the
+    other classes that do not differ significantly in the variable, if they are more than half of the classes,
+    else all other rows. Numbers of a class are compared with the numbers of all other rows, and of the
+    background where it is not all of them: medians and quartiles as in numpy and pandas, and shares of rows,
+    weighted if `fit` was given sample weights. Missing values do not count. Arrays have the shape (n_classes,
+    n_features) unless another one is given.
 
     Attributes
     ----------
@@ -61,38 +60,37 @@ class Description:
         closer together or further apart; a value, a category in quotes, or a range of values, and "more
         often" or "less often", as in ``"= 1 more often"``; "" where there is no clear difference.
     effect : ndarray
-        How well the variable tells the class from all other rows, from -1 to 1. For "high" and "low" it is
-        Cliff's delta, P(class > others) - P(class < others), which is twice the area under the ROC curve less
-        1; for "narrow" (negative) and "wide" Cliff's delta of the distances from the median of all rows, in
-        ranks; for "more often" and "less often" the difference of the shares.
+        How well the variable separates the class from all other rows, from -1 to 1. For "high" and "low" it
+        is Cliff's delta, P(class > others) - P(class < others), which is twice the area under the ROC curve
+        less 1; for "narrow" (negative) and "wide" Cliff's delta of the distances from the median of all rows,
+        in ranks; for "more often" and "less often" the difference of the shares.
     pvalue : ndarray
-        Probability of a difference from the background like this by chance, times the number of variables.
-        There is no adjustment for the number of classes.
+        Probability of such a difference from the background by chance, times the number of variables. There
+        is no adjustment for the number of classes.
     typical, others, background : ndarray
         Medians in the class, in all other rows and in the background, or numbers of the most frequent
         categories; NaN for a class without rows.
     evidence : ndarray or None
         Mean leave-one-out evidence for the class at its own rows, over the most probable other class (natural
-        logarithms, as in `Explanation`): what the labels rest on. It adds up to the mean log odds, but for
-        the priors. None where there is no model that predicts.
+        logarithms, as in `Explanation`). With the log odds of the priors it adds up to the mean log odds.
+        None for a `MarkerSelector`, which does not predict.
     order : ndarray of int
         Numbers of the variables, markers first, then by the size of the effect.
     typical_range, others_range, background_range : ndarray of shape (2, n_classes, n_features)
         Lower and upper quartiles; NaN for categories.
     shares : ndarray of shape (3, n_classes, n_features)
-        Shares of what is more or less often, in the class, in all other rows and in the background; NaN for
-        other directions.
+        Shares of the value, category or range that `direction` names, in the class, in all other rows and in
+        the background; NaN for other directions.
     background_classes : ndarray of int
         How many other classes are the background; 0 where all of them are.
-    levels : sequence
-        For each variable its levels, or None for measurements.
+    categories : sequence
+        For each variable its categories, or None for measurements.
     often_missing : ndarray of bool
-        Whether the class lacks a value more or less often than its background, by the same test and at the
-        same level.
+        Whether values of the class are missing more or less often than in its background, by the same test.
     missing_shares : ndarray of shape (3, n_classes, n_features)
         How often a value is missing in the class, in all other rows and in the background.
     missing_background_classes : ndarray of int
-        As `background_classes`, of missing values.
+        As `background_classes`, for missing values.
 
     See Also
     --------
@@ -131,7 +129,7 @@ class Description:
     missing_background_classes: Integers
 
     def value_text(self, variable: int, value: float) -> str:
-        """Write a value of a variable: a number, or the name of a level."""
+        """Write a value of a variable: a number, or the name of a category."""
         categories = self.categories[variable]
         if categories is None or np.isnan(value):
             return value_text(value)
@@ -140,7 +138,7 @@ class Description:
     def phrase(self, label_number: int, variable: int) -> str:
         """Say how a class differs in a variable, as in "petal length low (1.5; others 4.9)".
 
-        Of a category it says ``island = "Dream" more often (55%; others 34%)``. Others are all other rows.
+        For a category: ``island = "Dream" more often (55%; others 34%)``. Others are all other rows.
         """
         a, j = label_number, variable
         ranges = (self.typical_range, self.others_range, self.background_range)
@@ -156,24 +154,15 @@ class Description:
 
     @property
     def _n_others(self) -> int:
-        """How many other classes a class has; those without rows have no values."""
+        """Number of other classes that have rows."""
         return int(np.isfinite(self.typical).any(axis=1).sum()) - 1
 
     def also_rests_on(self, label_number: int) -> list[int]:
         """List variables that do not mark a class by themselves, but that its labels rest on.
 
-        These are variables that tell the class from one of many others, or only together with others: not
-        markers, but with an evidence of at least 0.5, and of at least a quarter of the largest.
-
-        Parameters
-        ----------
-        label_number : int
-            Position of the class in `classes`.
-
-        Returns
-        -------
-        variables : list of int
-            At most three, strongest first.
+        These are at most three variables, the strongest first. They are not markers, but have an evidence of
+        at least 0.5 and of at least a quarter of the largest: they separate the class from one of many
+        others, or only together with other variables.
         """
         if self.evidence is None:
             return []
@@ -184,20 +173,15 @@ class Description:
 
     @property
     def has_values(self) -> Bools:
-        """(n_features,) which variables have a value in some training row; the others are ignored."""
+        """Which variables (n_features,) have a value in some training row; the others are ignored."""
         has_values: Bools = np.asarray(np.isfinite(self.typical).any(axis=0))
         return has_values
 
     def adds_nothing(self) -> list[int]:
-        """List variables that describe no class and carry no evidence on average over the rows of any.
+        """List variables that mark no class and have a mean evidence below 0.05 in each class.
 
-        Their mean evidence is below 0.05 in each class. In single rows they may still count, since evidence
-        depends on the other values.
-
-        Returns
-        -------
-        variables : list of int
-            In the order of the columns; empty where there is no model that predicts.
+        In single rows they may still matter, since evidence depends on the other values. The list is empty
+        for a `MarkerSelector`.
         """
         if self.evidence is None:
             return []
@@ -205,7 +189,7 @@ class Description:
         return np.flatnonzero(~used.any(axis=0) & self.has_values).tolist()
 
     def missing_phrases(self, label_number: int) -> list[str]:
-        """Say which variables a class lacks more or less often; the largest difference comes first."""
+        """Say which variables are missing more or less often in a class, the largest difference first."""
         a, shares = label_number, self.missing_shares[:, label_number]
         order = np.argsort(-np.abs(shares[0] - shares[1]), kind="stable")
         return [
@@ -224,24 +208,13 @@ class Description:
         return [int(j) for j in self.order[label_number, :n_markers]]
 
     def leading_markers(self, label_number: int) -> list[int]:
-        """List the few variables that tell a class best from all other rows.
-
-        Parameters
-        ----------
-        label_number : int
-            Position of the class in `classes`.
-
-        Returns
-        -------
-        variables : list of int
-            At most four markers, strongest first, each with an effect of at least a third of the largest.
-        """
+        """List at most four markers, strongest first, with an effect of at least a third of the largest."""
         sizes = np.abs(self.effect[label_number])
         markers = self.markers_of(label_number)[:MOST_PHRASES]
         return [j for j in markers if sizes[j] >= LEAST_PART * sizes[markers[0]]]
 
     def lines(self, label_number: int) -> list[str]:
-        """Say what marks a class: its leading markers, values that it lacks, what its labels also rest on."""
+        """Say what marks a class: leading markers, missing values, variables that its labels also rest on."""
         leading = self.leading_markers(label_number)
         return class_lines(
             [self.phrase(label_number, j) for j in leading],
@@ -251,7 +224,7 @@ class Description:
         )
 
     def lines_beside_others(self, label_number: int) -> list[str]:
-        """The same where all classes are shown; the first of two does not repeat what the second one says."""
+        """As `lines`, where all classes are shown; the first of two classes does not repeat the second."""
         if label_number or not self._is_mirrored():
             return self.lines(label_number)
         return mirrored_lines(str(self.classes[1]), self._also_named(0))
@@ -260,7 +233,7 @@ class Description:
         return [self.feature_names[j] for j in self.also_rests_on(label_number)]
 
     def _is_mirrored(self) -> bool:
-        """Whether there are two classes with the same markers, and each differs the other way round."""
+        """Whether there are two classes with the same markers in opposite directions."""
         if len(self.classes) != 2:
             return False
         pairs = (self.markers, self.often_missing)
@@ -269,7 +242,7 @@ class Description:
         return same and bool(markers) and all(self._is_mirrored_in(j) for j in markers)
 
     def _is_mirrored_in(self, variable: int) -> bool:
-        """Whether one of two classes has less of what the other has more of, or one of two values each."""
+        """Whether two classes differ in opposite directions, or have one of two values each."""
         own, other = self.direction[:, variable].tolist()
         in_class, in_others = self.shares[:2, :, variable]  # NaN where nothing is more or less often
         return opposite_direction(own) == other or np.allclose(in_class + in_others[::-1], 1.0)
@@ -277,13 +250,13 @@ class Description:
     def to_frame(self) -> pd.DataFrame:
         """One line per class and variable, strongest first within a class (needs pandas).
 
-        It has the numbers of the sentences: `typical`, `others` and `background` are medians or the most
-        frequent categories, `lower_quartile`, `upper_quartile` and `share` those of the class, where
-        `share` is that of what is more or less often. The same names with `others_` and `background_` are
-        those of all other rows and of the background, which is `background_classes` other classes, or 0 for
-        all of them. Where values are missing, `missing`, `others_missing` and `background_missing` are the
-        shares of rows that lack one, and `often_missing` tells whether the class differs by more than chance
-        and not negligibly.
+        It has the numbers of the sentences. `typical`, `others` and `background` are medians or the most
+        frequent categories of the class, of all other rows and of the background, which is
+        `background_classes` other classes (0: all of them). `lower_quartile`, `upper_quartile` and `share`
+        (of the value, category or range in `direction`) belong to the class; with the prefixes `others_` and
+        `background_`, to the other two. If values are missing, `missing` with the same prefixes is the share
+        of missing values, and `often_missing` says whether the class differs significantly and not
+        negligibly.
         """
         pd = import_pandas()
 
@@ -338,14 +311,14 @@ class Description:
 
 
 def opposite_direction(direction: str) -> str:
-    """How the other one of two classes differs, if it differs in the same thing."""
+    """The direction of the other one of two classes, such as "low" for "high"."""
     begin, _, word = direction.removesuffix(" often").rpartition(" ")
     ending = " often" if direction.endswith(" often") else ""
     return f"{begin}{' ' * bool(begin)}{_OPPOSITES.get(word, word)}{ending}"
 
 
 def kind_of_direction(direction: str) -> str:
-    """What gives a difference its colour and mark: a word, or "more often" for all other differences."""
+    """The kind of a direction, which sets its colour: a word, "more often" or "less often"."""
     if direction in ("", "high", "low", "wide", "narrow"):
         return direction
     return "less often" if direction.endswith(" less often") else "more often"
@@ -358,8 +331,8 @@ def class_description(
     missing: Contrast | None,
     evidence: Floats | None = None,
 ) -> Description:
-    """Put together how classes differ, also in what is missing, and what their labels rest on."""
-    markers, categories = contrast.markers, estimator.encoding_.names_of_levels()
+    """Make the description from the tests, the numbers and the evidence of the classes."""
+    markers, categories = contrast.markers, estimator.encoding_.unordered_categories()
     effect, has_rows = comparison.effect, comparison.class_weights > 0.0
     typical, others, background = comparison.middles
     own_range, others_range, background_range = comparison.quartiles.swapaxes(0, 1)
@@ -375,7 +348,7 @@ def class_description(
         others=others,
         background=background,
         evidence=evidence,
-        # Equal effects, as of variables that separate classes, are put in order by significance.
+        # Significance ranks equal effects, such as variables that separate classes completely.
         order=np.lexsort((-np.abs(contrast.statistic), -np.abs(effect), ~markers), axis=1),
         typical_range=own_range,
         others_range=others_range,
@@ -390,7 +363,7 @@ def class_description(
 
 
 def _directions(comparison: Comparison, categories: Sequence[list[Any] | None]) -> NDArray[np.object_]:
-    """Directions in words, with what is more or less often."""
+    """Directions (n_classes, n_features) in words, with the category or range that is more frequent."""
     direction: NDArray[np.object_] = comparison.direction.astype(object)
     for a, j in np.argwhere(np.char.endswith(comparison.direction, "often")).tolist():
         names, (low, high) = categories[j], comparison.bounds[:, a, j].tolist()

@@ -1,8 +1,8 @@
-"""Columns of tables as numbers: this is where it is decided what a column holds.
+"""What the columns of a table hold, and how they become numbers.
 
-Measurements stay numbers, and NaN stands for a missing value. Categories, here called levels, become their
-positions among those seen in `fit`. A column of dates becomes several variables; all others are one. Frames
-of every library that narwhals supports are read by their types.
+Measurements stay numbers; NaN stands for a missing value. A category becomes its position among
+the categories seen in `fit`. A column of dates becomes several variables, every other column is one variable.
+Frames of all libraries that narwhals supports are read by the types of their columns.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from numpy.typing import NDArray
 
 from corral.array_types import Bools, Floats, Integers
 from corral.data.date_variables import WEEKDAYS, DateColumn, is_date, part_of_dates
-from corral.sentences.numbers import begun, listed
+from corral.sentences.numbers import begun
 
 # Up to here, integers that differ are different floats.
 _LARGEST_EXACT = 2**53
 
 _LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
-# Texts that are at most one in so many of a column's values are typing errors rather than levels.
+# Texts that are at most one in five of a column's values are typing errors rather than categories.
 _ONE_IN = 5
 
-# Columns that a sentence names at most.
+# A sentence names at most so many columns.
 MOST_SHOWN = 3
 
-# Types of cells that a column may hold, and types that no number has.
+# Types of cells that a column may hold, and the ones that are not numbers.
 _TAKEN = (str, int, float, np.number, np.bool_)
 _NO_NUMBERS = (str, bool, np.bool_)
 
@@ -40,17 +40,17 @@ Unknown = dict[str, Counter[str]]  # by column and value, how often categories o
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class TableColumn:
     """One column of a table."""
 
     name: str  # "x3" if it has none
-    kind: str  # "number", "levels", "ordered" or, before it becomes variables, "dates"
-    cells: NDArray[Any]  # (n_rows,) numbers, or objects of which some may be missing
-    categories: list[Any] | None = None  # in order, if its type lists them; else they are those that it holds
+    kind: str  # "number", "categorical", "ordered" or, before it becomes variables, "dates"
+    cells: NDArray[Any]  # (n_rows,) numbers, or objects that may be missing
+    categories: list[Any] | None = None  # in order, if the type of the column lists them
 
     @cached_property
     def factorized(self) -> tuple[Integers, list[Any]]:
-        """For each row the position of its value among the different values, or -1, and these values."""
+        """Positions (n_rows,) of the cells among the distinct values, -1 if missing, and these values."""
         cells = self.cells.tolist()
         values: list[Any] = []
         positions: dict[Any, int] = {}
@@ -62,29 +62,29 @@ class Column:
 
     @property
     def is_text(self) -> bool:
-        """Whether it holds text alone, of which its type does not list the categories."""
-        values = self.factorized[1] if self.kind == "levels" and self.categories is None else []
+        """Whether all values are text, and the type of the column lists no categories."""
+        values = self.factorized[1] if self.kind == "categorical" and self.categories is None else []
         return bool(values) and all(isinstance(value, str) for value in values)
 
     @property
     def counts(self) -> Integers:
-        """How many rows hold each of the different values."""
+        """Number of rows (n_values,) of each distinct value."""
         codes, values = self.factorized
         return np.bincount(codes[codes >= 0], minlength=len(values))
 
-    def learnt_levels(self) -> list[Any]:
-        """The levels of a column, in order."""
+    def learnt_categories(self) -> list[Any]:
+        """The categories of the column, in order."""
         values = self.factorized[1]
         if self.categories is not None:
             present = set(values)
-            return [level for level in self.categories if self.kind == "ordered" or level in present]
+            return [each for each in self.categories if self.kind == "ordered" or each in present]
         try:
             return sorted(values)
         except TypeError:  # text and numbers
             return sorted(values, key=lambda value: (isinstance(value, str), str(value)))
 
     def numbers(self) -> Floats:
-        """Values of a column that held numbers in `fit`; any other is refused."""
+        """Numbers (n_rows,) of a column that held numbers in `fit`; refuse any other value."""
         if self.cells.dtype.kind in "fiu":
             numbers = self.cells.astype(np.float64)
         else:
@@ -119,119 +119,121 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """How the columns of a table become numbers."""
+    """How the columns of a table become variables, which are numbers."""
 
-    categories: Sequence[list[Any] | None]  # for each column its levels, or None for a column of numbers
-    ordered: Bools  # (n_features,) whether the positions of levels count as measurements
-    # positions of columns of numbers that had no value in `fit`, whatever type they had. Values of any type
-    # that samples hold there are unknown, as categories are that no training row has.
+    categories: Sequence[list[Any] | None]  # (n_features,) categories of each variable, or None for numbers
+    ordered: Bools  # (n_features,) whether the positions of categories count as measurements
+    # positions of numeric variables that had no value in `fit`. New rows may hold anything there: every value
+    # counts as an unknown category.
     empty: frozenset[int] = frozenset()
-    # columns of dates, in order; the variables of one follow each other. All other columns are one variable.
+    # columns of dates, in order. The variables of one follow each other; any other column is one variable.
     dates: Sequence[DateColumn] = field(default_factory=list)
 
     def validate(self) -> None:
-        """Refuse levels that are not different texts or numbers, or not those of as many columns."""
+        """Refuse categories that are repeated or neither text nor numbers, and fields that disagree."""
         positions = [column.position for column in self.dates]
         if positions != sorted(set(positions)) or positions[-1:] > [self.n_columns - 1]:
-            raise ValueError("the columns of dates are not those of the table")
+            raise ValueError("the columns of dates are not columns of the table")
         d = len(self.categories)
         if self.ordered.shape != (d,) or any(
             j not in range(d) or self.categories[j] is not None for j in self.empty
         ):
             raise ValueError(f"the encoding is not one of {d} columns")
         for categories in (categories for categories in self.categories if categories is not None):
-            plain = all(isinstance(level, str | int | float) for level in categories)
+            plain = all(isinstance(each, str | int | float) for each in categories)
             if not plain or len(set(categories)) != len(categories):
-                raise ValueError("levels are not different texts or numbers")
+                raise ValueError("categories are not different texts or numbers")
 
     @property
     def n_columns(self) -> int:
-        """Number of columns of the table, of which those of dates may be several variables."""
+        """Number of columns of the table."""
         return len(self.categories) - sum(len(column.parts) - 1 for column in self.dates)
 
     def column_positions(self) -> Integers:
-        """(n_features,) the position of the column in the table that each variable is made of."""
+        """Position (n_features,) in the table of the column that each variable is made of."""
         sizes = np.ones(self.n_columns, dtype=np.int64)
         for column in self.dates:
             sizes[column.position] = len(column.parts)
         return np.repeat(np.arange(self.n_columns), sizes)
 
     def variable_names(self, columns: Sequence[str]) -> list[str]:
-        """Names of the variables of columns that are called so."""
+        """Names (n_features,) of the variables, from the names of the columns."""
         names = [[name] for name in columns]
         for column in self.dates:
             names[column.position] = column.names(columns[column.position])
         return [name for each in names for name in each]
 
-    def column_levels(self) -> list[list[Any] | None]:
-        """For each column of the table its levels, or None for numbers and dates."""
+    def column_categories(self) -> list[list[Any] | None]:
+        """Categories of each column (n_columns,) of the table, or None for numbers and dates."""
         first = np.searchsorted(self.column_positions(), np.arange(self.n_columns))
         positions = {column.position for column in self.dates}
         return [None if j in positions else self.categories[k] for j, k in enumerate(first.tolist())]
 
     @property
     def counts(self) -> Integers | None:
-        """(n_features,) numbers of levels, 0 for measurements; None if there are no levels."""
-        each = [0 if categories is None else max(len(categories), 1) for categories in self.names_of_levels()]
+        """Numbers (n_features,) of categories, 0 for measurements; None if all variables are measurements."""
+        each = [
+            0 if categories is None else max(len(categories), 1) for categories in self.unordered_categories()
+        ]
         return np.array(each, dtype=np.int64) if any(each) else None
 
     @property
     def ignored(self) -> frozenset[int]:
-        """Positions of columns without any value in `fit`, of numbers or of levels."""
+        """Positions of the columns that had no value in `fit`."""
         variables = self.empty | {j for j, categories in enumerate(self.categories) if categories == []}
         return frozenset(self.column_positions()[sorted(variables)].tolist())
 
-    def names_of_levels(self) -> list[list[Any] | None]:
-        """For each column its levels, or None for measurements and what counts as such."""
+    def unordered_categories(self) -> list[list[Any] | None]:
+        """Categories (n_features,) of each variable, or None if it counts as a measurement."""
         pairs = zip(self.categories, self.ordered, strict=True)
         return [None if ordered else categories for categories, ordered in pairs]
 
     def decode(self, X: Floats) -> NDArray[Any]:
-        """Numbers as values of the table again: the same if no column has levels, else objects."""
+        """Values of the table (n_rows, n_features) from numbers: the same if no variable has categories."""
         return with_category_names(X, self.categories)
 
     @classmethod
-    def of_numbers(cls, d: int) -> Encoding:
-        """That of a table without levels."""
+    def all_numbers(cls, d: int) -> Encoding:
+        """The encoding of a table of d columns of numbers."""
         return cls([None] * d, np.zeros(d, dtype=np.bool_))
 
     @classmethod
-    def learn(cls, columns: Sequence[Column], named: Collection[int] = ()) -> Encoding:
-        """Learn which columns hold dates, unless they are `named`, and the levels of those that have some."""
+    def learn(cls, columns: Sequence[TableColumn], named: Collection[int] = ()) -> Encoding:
+        """Learn which columns hold dates, but for positions in `named`, and the categories of the others."""
         dates = [
-            found
+            date_column
             for j, column in enumerate(columns)
             if j not in named and (column.kind == "dates" or column.is_text)
-            if (found := DateColumn.learn(j, column.cells.tolist())) is not None
+            if (date_column := DateColumn.learn(j, column.cells.tolist())) is not None
         ]
         variables, _ = with_dates(columns, dates)
-        categories = [None if column.kind == "number" else column.learnt_levels() for column in variables]
+        categories = [None if column.kind == "number" else column.learnt_categories() for column in variables]
         ordered = np.array([column.kind == "ordered" for column in variables], dtype=np.bool_)
         return cls(categories, ordered, dates=dates)
 
-    def extended(self, columns: Sequence[Column]) -> Encoding:
-        """Add the levels of further rows, in the order that all rows together would give them."""
+    def extended(self, columns: Sequence[TableColumn]) -> Encoding:
+        """Add the categories of further rows, in the order that all rows together would give them."""
         joint, ordered = list(self.categories), self.ordered.copy()
         variables, _ = with_dates(columns, self.dates)
-        for j, (column, known) in enumerate(zip(variables, self.categories, strict=True)):
-            if known is not None:
-                joint[j] = _joint_levels(known, column, ordered[j])
+        for j, (column, earlier) in enumerate(zip(variables, self.categories, strict=True)):
+            if earlier is not None:
+                joint[j] = _joint_categories(earlier, column, ordered[j])
             elif j in self.empty and column.kind != "number":  # as if all rows came at once
-                joint[j], ordered[j] = column.learnt_levels(), column.kind == "ordered"
+                joint[j], ordered[j] = column.learnt_categories(), column.kind == "ordered"
         return Encoding(joint, ordered, dates=self.dates)
 
     def recoded(self, X: Floats, other: Encoding) -> Floats:
-        """Turn numbers by this encoding into those by another one, which has all its levels."""
+        """Turn numbers (n_rows, n_features) into those that an encoding with more categories has."""
         X = X.copy()
         for j, (before, after) in enumerate(zip(self.categories, other.categories, strict=True)):
             if before is None or after is None or before == after:
                 continue
-            position = {level: float(k) for k, level in enumerate(after)}
-            is_known = ~np.isnan(X[:, j])
-            X[is_known, j] = [position[before[int(k)]] for k in X[is_known, j]]
+            position = {category: float(k) for k, category in enumerate(after)}
+            has_value = ~np.isnan(X[:, j])
+            X[has_value, j] = [position[before[int(k)]] for k in X[has_value, j]]
         return X
 
-    def encode(self, columns: Sequence[Column]) -> tuple[Floats, dict[int, NDArray[Any]], Unknown]:
+    def encode(self, columns: Sequence[TableColumn]) -> tuple[Floats, dict[int, NDArray[Any]], Unknown]:
         """Numbers (n_rows, n_features), categories that no training row has, and values that are no dates.
 
         The unknown categories are objects (n_rows,) by position of the variable, None in all other rows.
@@ -249,8 +251,10 @@ class Encoding:
         return X, unknown, undated
 
 
-def with_dates(columns: Sequence[Column], dates: Sequence[DateColumn]) -> tuple[list[Column], Unknown]:
-    """Columns with the variables of `dates` in place of their columns, and values there that are no dates.
+def with_dates(
+    columns: Sequence[TableColumn], dates: Sequence[DateColumn]
+) -> tuple[list[TableColumn], Unknown]:
+    """Replace columns of `dates` by their variables, and count values there that are no dates.
 
     Other columns of dates become text.
     """
@@ -261,7 +265,9 @@ def with_dates(columns: Sequence[Column], dates: Sequence[DateColumn]) -> tuple[
         times, strange = each.times(column.name, column.cells.tolist())
         values = [part_of_dates(part, times) for part in each.parts]
         variables[each.position] = [
-            Column(name, "number", cells) if part != "weekday" else Column(name, "levels", cells, WEEKDAYS)
+            TableColumn(name, "number", cells)
+            if part != "weekday"
+            else TableColumn(name, "categorical", cells, WEEKDAYS)
             for name, part, cells in zip(each.names(column.name), each.parts, values, strict=True)
         ]
         if strange:
@@ -269,44 +275,45 @@ def with_dates(columns: Sequence[Column], dates: Sequence[DateColumn]) -> tuple[
     return [variable for each in variables for variable in each], unknown
 
 
-def _dates_as_text(column: Column) -> Column:
-    """A column of dates as text, such as the name of a category; any other as it is."""
+def _dates_as_text(column: TableColumn) -> TableColumn:
+    """Turn a column of dates into categories; return any other column as it is."""
     if column.kind != "dates":
         return column
     texts = [None if is_missing(value) else str(value) for value in column.cells.tolist()]
-    return replace(column, kind="levels", cells=as_objects(texts))
+    return replace(column, kind="categorical", cells=as_objects(texts))
 
 
 def with_category_names(X: Floats, categories: Sequence[list[Any] | None]) -> NDArray[Any]:
-    """Numbers with the names of levels in place of their positions; the same array if there are none."""
-    if all(of_column is None for of_column in categories):
+    """Replace positions (n_rows, n_features) by the categories; the same array if there are none."""
+    if all(names is None for names in categories):
         return X
     named: NDArray[Any] = X.astype(object)
-    for j, of_column in enumerate(categories):
-        if of_column is not None:
-            named[:, j] = [None if np.isnan(k) else of_column[int(k)] for k in X[:, j]]
+    for j, names in enumerate(categories):
+        if names is not None:
+            named[:, j] = [None if np.isnan(k) else names[int(k)] for k in X[:, j]]
     return named
 
 
 def encoded(X: Any) -> Floats:
-    """Numbers (n_rows, n_features) of a table whose levels are those that it holds."""
+    """Numbers (n_rows, n_features) of a table, by its own encoding."""
     columns = columns_of(X)
     return Encoding.learn(columns).encode(columns)[0]
 
 
-def _joint_levels(known: list[Any], column: Column, is_ordered: bool) -> list[Any]:
-    """The levels of some rows and of further ones, in order; what is ordered takes no new ones."""
-    earlier, present = set(known), column.factorized[1]
-    new = [value for value in present if value not in earlier]
+def _joint_categories(earlier: list[Any], column: TableColumn, is_ordered: bool) -> list[Any]:
+    """Add the categories of further rows, in order; refuse new ordered categories."""
+    present = column.factorized[1]
+    new = [value for value in present if value not in set(earlier)]
     if not new:
-        return known
+        return earlier
     if is_ordered:
         raise ValueError(
-            f"Column {column.name!r} has the level {new[0]!r}, for which the order of levels in the rows so "
-            "far has no place: fit all rows together."
+            f"Column {column.name!r} has the category {new[0]!r}, which has no place in the order of the "
+            "categories so far: fit all rows together."
         )
-    declared = column.categories if earlier <= set(column.categories or ()) else None
-    return Column(column.name, "levels", as_objects([*known, *present]), declared).learnt_levels()
+    declared = column.categories if set(earlier) <= set(column.categories or ()) else None
+    cells = as_objects([*earlier, *present])
+    return TableColumn(column.name, "categorical", cells, declared).learnt_categories()
 
 
 # What a column holds
@@ -324,57 +331,59 @@ def series_of(X: Any) -> list[nw.Series[Any]]:
 
 def names_of(X: Any, d: int) -> list[str]:
     """Names of the columns of a frame, or x0, x1, ..."""
-    names = getattr(X, "column_names", None)  # those of pyarrow, whose `columns` are values
+    names = getattr(X, "column_names", None)  # of pyarrow, whose `columns` are values
     if names is None:
         names = getattr(X, "columns", [f"x{j}" for j in range(d)])
     return [str(name) for name in names]
 
 
-def columns_of(X: Any, ignored: Collection[int] = ()) -> list[Column]:
+def columns_of(X: Any, ignored: Collection[int] = ()) -> list[TableColumn]:
     """The columns of a frame, or of an array of any type.
 
-    Columns at positions that are `ignored` may hold anything, as may columns without any value.
+    Columns at `ignored` positions may hold anything: their values become text.
     """
     if is_frame(X):
-        return [_of_series(series, j in ignored) for j, series in enumerate(series_of(X))]
+        return [_series_column(series, j in ignored) for j, series in enumerate(series_of(X))]
     return [
-        _of_anything(f"x{j}", cells.tolist()) if j in ignored else _of_cells(f"x{j}", cells)
+        _uninterpreted_column(f"x{j}", cells.tolist()) if j in ignored else _cells_column(f"x{j}", cells)
         for j, cells in enumerate(X.T)
     ]
 
 
-def _of_series(series: nw.Series[Any], is_ignored: bool) -> Column:
+def _series_column(series: nw.Series[Any], is_ignored: bool) -> TableColumn:
     name, kind = str(series.name), kind_of(series)
     if is_ignored or (kind in ("dates", "other") and series.is_null().all()):
-        return _of_anything(name, series.to_list())
+        return _uninterpreted_column(name, series.to_list())
     match kind:
         case "objects":
-            return _of_cells(name, as_objects(series.to_list()))
+            return _cells_column(name, as_objects(series.to_list()))
         case "number":
-            return Column(name, kind, series.to_numpy())
+            return TableColumn(name, kind, series.to_numpy())
         case "dates":
-            return Column(name, kind, as_objects(series.to_list()))
-        case "levels" | "ordered":
-            return Column(name, kind, as_objects(series.to_list()), _listed_levels(series))
+            return TableColumn(name, kind, as_objects(series.to_list()))
+        case "categorical" | "ordered":
+            return TableColumn(name, kind, as_objects(series.to_list()), _declared_categories(series))
     raise ValueError(f"Column {name!r} holds values of type {_dtype(series)}; give numbers or text instead.")
 
 
-def _of_anything(name: str, values: list[Any]) -> Column:
-    """A column whose values, as text, are only counted."""
-    return Column(name, "number", as_objects([None if is_missing(value) else str(value) for value in values]))
+def _uninterpreted_column(name: str, values: list[Any]) -> TableColumn:
+    """A column whose values, as text, count as unknown categories."""
+    return TableColumn(
+        name, "number", as_objects([None if is_missing(value) else str(value) for value in values])
+    )
 
 
-def _of_cells(name: str, cells: NDArray[Any]) -> Column:
-    """A column of an array, or of objects: of numbers if all of them are, else of levels."""
+def _cells_column(name: str, cells: NDArray[Any]) -> TableColumn:
+    """A column of an array or of objects: of numbers if all are numbers, else of dates or categories."""
     if cells.dtype.kind in "fiu":
-        return Column(name, "number", cells)
+        return TableColumn(name, "number", cells)
     values = cells.tolist()
     types = set(map(type, values))
     if not all(issubclass(each, _TAKEN) for each in types):
         present = [i for i, value in enumerate(values) if not is_missing(value)]
         strange = [i for i in present if not isinstance(values[i], _TAKEN)]
         if strange and all(isinstance(values[i], str) or is_date(values[i]) for i in present):
-            return Column(name, "dates", cells)
+            return TableColumn(name, "dates", cells)
         if strange and all(is_date(values[i]) for i in strange):
             other = next(i for i in present if not is_date(values[i]))
             raise TypeError(
@@ -388,11 +397,11 @@ def _of_cells(name: str, cells: NDArray[Any]) -> Column:
                 "an argument must be a string or a number, or a date: split the column, or leave it out."
             )
     is_number = not any(issubclass(each, _NO_NUMBERS) for each in types)
-    return Column(name, "number" if is_number else "levels", cells)
+    return TableColumn(name, "number" if is_number else "categorical", cells)
 
 
 def kind_of(series: nw.Series[Any]) -> str:
-    """What the type of a column says: "objects" (look at them), "other", or the kind of a `Column`."""
+    """The kind of a `TableColumn` by the type of the series, "objects" if values decide, or "other"."""
     native, dtype = _dtype(series), series.dtype
     if native == np.dtype(object) or isinstance(dtype, nw.Object):  # narwhals looks at the first 100 only
         return "objects"
@@ -402,7 +411,7 @@ def kind_of(series: nw.Series[Any]) -> str:
         return "dates"
     if getattr(native, "ordered", False) is True:
         return "ordered"
-    return "levels" if isinstance(dtype, nw.Boolean | nw.String | nw.Categorical | nw.Enum) else "other"
+    return "categorical" if isinstance(dtype, nw.Boolean | nw.String | nw.Categorical | nw.Enum) else "other"
 
 
 def _dtype(series: nw.Series[Any]) -> Any:
@@ -411,8 +420,8 @@ def _dtype(series: nw.Series[Any]) -> Any:
     return native.type if series.implementation.is_pyarrow() else native.dtype
 
 
-def _listed_levels(series: nw.Series[Any]) -> list[Any] | None:
-    """The levels that the type of a column lists in order; None if it lists none, as in polars."""
+def _declared_categories(series: nw.Series[Any]) -> list[Any] | None:
+    """The categories that the type of a column lists in order; None if it lists none, as in polars."""
     is_listed = isinstance(series.dtype, nw.Enum) or (
         isinstance(series.dtype, nw.Categorical) and not series.implementation.is_polars()
     )
@@ -420,14 +429,14 @@ def _listed_levels(series: nw.Series[Any]) -> list[Any] | None:
 
 
 def as_objects(values: list[Any]) -> NDArray[np.object_]:
-    """An array of objects, which may be of any type."""
+    """A one-dimensional array of objects, whatever the values are."""
     return np.fromiter(values, dtype=object, count=len(values))
 
 
 def are_missing(values: NDArray[Any]) -> Bools:
     """Which values of a column are missing."""
     if values.dtype.kind in "fmM":
-        missing: Bools = np.isnan(values)  # which is true of times that are none, too
+        missing: Bools = np.isnan(values)  # true for NaT as well
         return missing
     if values.dtype.kind != "O":
         return np.zeros(values.shape, dtype=np.bool_)
@@ -435,18 +444,18 @@ def are_missing(values: NDArray[Any]) -> Bools:
 
 
 def is_missing(value: Any) -> bool:
-    """None, NaN, a time that is none, or pandas' NA, which is not even equal to itself."""
+    """Whether a value is None, NaN, NaT, or pandas' NA, which does not equal itself."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     has_nan = isinstance(value, float | np.floating | np.datetime64 | np.timedelta64)
     return has_nan and bool(np.isnan(value))
 
 
-# What a user says of columns
+# The parameter `categorical_features`
 
 
-def marked_columns(columns: Sequence[Column], categorical: Any) -> list[Column]:
-    """Columns of which the user has said which hold levels."""
+def marked_columns(columns: Sequence[TableColumn], categorical: Any) -> list[TableColumn]:
+    """Make the columns categorical that `categorical_features` names; refuse others with typing errors."""
     if categorical is None:
         return [
             replace(each, kind="number", categories=None) if each.kind != "dates" else each
@@ -458,14 +467,14 @@ def marked_columns(columns: Sequence[Column], categorical: Any) -> list[Column]:
         if j not in named:
             _refuse_few_texts(column)
         elif column.kind == "number":
-            marked[j] = replace(column, kind="levels")
+            marked[j] = replace(column, kind="categorical")
         elif column.kind == "dates":
             marked[j] = _dates_as_text(column)
     return marked
 
 
 def positions_of(categorical: Any, names: list[str]) -> list[int]:
-    """Positions of columns that are named, numbered or marked by a mask; of none by default."""
+    """Positions of the columns that `categorical_features` names, numbers or marks by a mask."""
     must = "categorical_features must be"
     if isinstance(categorical, str | None):
         if categorical not in ("from_dtype", None):
@@ -491,13 +500,13 @@ def positions_of(categorical: Any, names: list[str]) -> list[int]:
 
 
 def are_slips(n_texts: int, n_values: int) -> bool:
-    """Whether texts among numbers are typing errors, which must not make levels of them all."""
+    """Whether texts among numbers are typing errors: then the column is not categorical."""
     return 0 < _ONE_IN * n_texts <= n_values
 
 
-def _refuse_few_texts(column: Column) -> None:
-    """Refuse a column of numbers and a few texts, which would make levels of them all."""
-    if column.kind != "levels" or column.categories is not None:
+def _refuse_few_texts(column: TableColumn) -> None:
+    """Refuse a column of numbers and a few texts, which would make all its values categories."""
+    if column.kind != "categorical" or column.categories is not None:
         return
     values, counts = column.factorized[1], column.counts
     are_text = np.array([isinstance(value, str) for value in values], dtype=np.bool_)
@@ -507,19 +516,19 @@ def _refuse_few_texts(column: Column) -> None:
         row = int((column.factorized[0] == are_text.argmax()).argmax())
         raise ValueError(
             f"Column {column.name!r} holds numbers, but {text!r} in row {row}: mend it, or name the column "
-            "in categorical_features, which makes levels of all its values."
+            "in categorical_features, which makes categories of all its values."
         )
 
 
 def refuse_infinite(name: str, numbers: Floats) -> None:
-    """Refuse a column of some name that holds an infinite value."""
+    """Refuse a column with an infinite value."""
     sentence = infinite_value(name, numbers, range(len(numbers)))
     if sentence:
         raise ValueError(f"{begun(sentence)}: put a number in its place, or NaN for a missing value.")
 
 
 def infinite_value(name: str, numbers: Floats, rows: Sequence[Any]) -> str:
-    """Say which of some rows is the first with an infinite value in a column; nothing if none has one."""
+    """Say which row, by its name in `rows`, has the first infinite value of a column; empty if none has."""
     is_infinite = np.isinf(numbers)
     if not is_infinite.any():
         return ""
@@ -527,9 +536,9 @@ def infinite_value(name: str, numbers: Floats, rows: Sequence[Any]) -> str:
 
 
 def lost_digits(X: Any, categorical: Collection[int] = ()) -> str:
-    """Say which column holds two integers that differ but are the same float; nothing if none does.
+    """Say which column holds two different integers that are the same float; empty if none does.
 
-    Columns `categorical` may hold such integers as objects, since levels are never made floats.
+    `categorical` columns may hold such integers as objects, since categories do not become floats.
     """
     columns = _integers_by_column(X)
     for j, (name, integers) in enumerate(zip(names_of(X, len(columns)), columns, strict=True)):
@@ -547,7 +556,7 @@ def lost_digits(X: Any, categorical: Collection[int] = ()) -> str:
 
 
 def _integers_by_column(X: Any) -> list[NDArray[Any]]:
-    """The integers of each column of a table; nothing of what has no columns, or no integers."""
+    """The integers of each column of a table; an empty list if it has no columns or no integers."""
     if is_frame(X):
         return [_integers_of(series) for series in series_of(X)]
     if isinstance(X, list | tuple):
@@ -560,29 +569,15 @@ def _integers_by_column(X: Any) -> list[NDArray[Any]]:
 
 
 def _integers_of(series: nw.Series[Any]) -> NDArray[Any]:
-    """The integers of a column of a frame, as objects if they are such."""
+    """The integers of a column of a frame."""
     if kind_of(series) == "objects":
         return _integers_among(series.to_list())
     return series.drop_nulls().to_numpy() if series.dtype.is_integer() else np.empty(0, dtype=np.int64)
 
 
 def _integers_among(values: list[Any]) -> NDArray[np.object_]:
-    """The integers among objects that floats reach; none if a text or boolean makes levels of all of them."""
+    """The integers among objects that fit into a float; none if text or booleans make categories of them."""
     if any(issubclass(each, _NO_NUMBERS) for each in set(map(type, values))):
         return np.empty(0, dtype=object)
     integers = [int(value) for value in values if isinstance(value, int | np.integer)]
     return as_objects([value for value in integers if abs(value) <= _LARGEST_FLOAT])
-
-
-def unknown_sentence(unknown: Unknown) -> str:
-    """Say how many values are levels that training did not have."""
-    n = sum(counts.total() for counts in unknown.values())
-    of_columns = [
-        f"{counts.total()} of {name!r} (such as {next(iter(counts))[:40]!r})"
-        for name, counts in unknown.items()
-    ]
-    shown = listed(of_columns, str, MOST_SHOWN, " of the columns")
-    return (
-        f"{n} value{'s are categories' if n > 1 else ' is a category'} that no training row has, and "
-        f"count{'s' * (n == 1)} as missing: {shown}."
-    )

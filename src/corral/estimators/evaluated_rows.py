@@ -1,4 +1,4 @@
-"""Rows whose class densities are evaluated once, and all that a classifier says of them."""
+"""Rows whose class densities are evaluated once: the basis of assessments and explanations."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from corral.model import LocalModel
 from corral.parallel import Computation
 from corral.sentences.tables import more_than_chance, novel_rows, why_novel
 
-# The share of training rows below which a sample is novel, by default.
-LEVEL = 0.01
+# A row is novel if it is less typical than all but this share of the training rows, by default.
+NOVELTY_LEVEL = 0.01
 
 # How often a prediction set shall hold the right label, by default.
 COVERAGE = 0.9
@@ -51,12 +51,12 @@ def novelty_sentences(
 ) -> list[str]:
     """Say how many rows are novel, and by which variables if these are more than chance makes.
 
-    `unlike` computes for novel rows, or some of them, the values that make them unlike the training rows.
-    Chance is known only of rows that were chosen `at_random`.
+    `unlike` computes, for novel rows or a part of them, the values that make them unlike the training rows.
+    Only for rows chosen `at_random` is there a test of whether novel rows are more than by chance.
     """
     model: LocalModel = estimator.model_
     n_training = model.trust.reference(Computation(estimator.n_jobs)).best.n
-    pvalue = excess_pvalue(n_novel, n_rows, LEVEL, n_training) if at_random else None
+    pvalue = excess_pvalue(n_novel, n_rows, NOVELTY_LEVEL, n_training) if at_random else None
     sentences = [novel_rows(n_novel, n_rows, pvalue, where)]
     if pvalue is None or not more_than_chance(pvalue):
         return sentences
@@ -87,7 +87,7 @@ class EvaluatedRows:
         return model
 
     def take(self, positions: Integers) -> EvaluatedRows:
-        """Some of the rows."""
+        """The rows at these positions."""
         log_density, unscaled_score, h = self.estimates
         h = None if h is None else h[positions]
         estimates = Estimates(log_density[positions], unscaled_score[positions], h)
@@ -118,7 +118,7 @@ class EvaluatedRows:
             scores=each.scores,
             typicality=each.typicality,
             novelty=each.novelty,
-            is_novel=each.is_novel(LEVEL),
+            is_novel=each.is_novel(NOVELTY_LEVEL),
             sets=self.prediction_sets(coverage),
             coverage=coverage,
             index=index,
@@ -155,6 +155,7 @@ class EvaluatedRows:
         has_unknown: Bools = np.logical_or.reduce(unknown, axis=1)  # such a row equals no training row
         support = support._replace(equal=support.equal & ~has_unknown[:, np.newaxis])
         typicality = judgement.typicality[np.arange(len(label)), judgement.nearest]
+        in_training, typical_share = self._beside_training_rows(typicality)
         return Explanation(
             label=model.labels[label],
             rival=model.labels[rival],
@@ -172,9 +173,9 @@ class EvaluatedRows:
             row_names=None if names is None else np.where(support.rows >= 0, names[support.rows], ""),
             nearest=model.labels[judgement.nearest],
             typicality=typicality,
-            typical_share=self._typical_shares(typicality),
-            novel=judgement.is_novel(LEVEL),
-            in_training=np.isin(equality_keys(self.X), equality_keys(model.compared_rows.X)) & ~has_unknown,
+            typical_share=typical_share,
+            novel=judgement.is_novel(NOVELTY_LEVEL),
+            in_training=in_training & ~has_unknown,
             novelty_parts=novelty_parts,
             nearest_range=self._nearest_ranges(),
             sample_names=self.names,
@@ -195,8 +196,8 @@ class EvaluatedRows:
             values[unknown[:, j], j] = column[unknown[:, j]]
         return values, unknown
 
-    def _typical_shares(self, typicality: Floats) -> Floats:
-        """Shares (n_rows,) of the rows of the nearest class, the row included; see `Explanation`.
+    def _beside_training_rows(self, typicality: Floats) -> tuple[Bools, Floats]:
+        """Whether rows (n_rows,) equal training rows, and `typical_share` of `Explanation`.
 
         A typicality counts the row besides the n training rows of the class. A row that is one of them is
         counted twice, and removed once here.
@@ -209,7 +210,7 @@ class EvaluatedRows:
             twice = (nearest == a) & np.isin(keys, training)
             n = max(reference.n, 1.0)
             shares[twice] = np.maximum((typicality[twice] * (n + 1.0) - 1.0) / n, 1.0 / n)
-        return shares
+        return np.isin(keys, training_keys), shares
 
     def _nearest_ranges(self) -> Floats:
         """Ranges (n_rows, 2, n_features) of numbers in the nearest classes; see `Explanation`."""
@@ -222,10 +223,10 @@ class EvaluatedRows:
         return nearest
 
     def _rivals(self, against: ArrayLike | None, label: Integers) -> Integers:
-        """Number the classes to compare the predicted ones with: no class is its own rival.
+        """Numbers (n_rows,) of the classes to compare the predicted ones with: no class is its own rival.
 
-        The second class is that of the second highest joint probability: far from others, the probabilities
-        of classes are little but the share given to the priors.
+        By default the rival has the second highest joint probability. Probabilities would not do: far from
+        all training rows they are mostly the mixed-in priors.
         """
         second = strongest_rivals(self.model.joint(self.estimates.log_density), label)
         if against is None:

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from corral import ExplanationDisplay
     from corral.estimators.description import Description
 
-# Variables that are named if they make a sample unlike a class: at most so many, with such a share of it.
+# A novel sample is explained by at most three variables, each with a tenth of the sum of the novelty parts.
 _MOST_UNLIKE = 3
 _LEAST_UNLIKE = 0.1
 
-# A row with more than this share of a density carries it.
-_CARRIES = 0.5
+# A label rests on one row if this has a larger share of the density.
+_LARGE_SHARE = 0.5
 
 _MOST_IN_NOTEBOOKS = 20
 
@@ -48,18 +48,18 @@ _MOST_IN_NOTEBOOKS = 20
 class Explanation:
     """Why samples got their labels, as returned by `RodeoClassifier.explain`.
 
-    The evidence of the variables adds up: with `base` it is the log odds of label and rival, in natural
-    logarithms, as `predict_log_proba` has them. It is what a variable changes of the log odds when it becomes
-    known, on average over the orders in which variables may (Shapley's values); the others are integrated
-    out. With up to ten variables the average is over all orders, else over random ones, the same for all
-    samples. A missing value carries no evidence.
+    The evidence of the variables and `base` add up to the log odds of label and rival in `predict_log_proba`,
+    in natural logarithms. The evidence of a variable is the change of the log odds when its value is added to
+    the values of other variables, on average over the orders in which variables can be added (Shapley's
+    values); variables that are not yet added are integrated out. With up to ten variables the average is over
+    all orders, else over random ones, the same for all samples. A missing value has no evidence.
 
     Attributes
     ----------
     label, rival : ndarray of shape (n_samples,)
         Predicted class, and the one compared with it: the next by prior times density unless named.
     probability : ndarray of shape (n_samples, 2)
-        Of label and rival.
+        Probabilities of label and rival.
     feature_names : list of str
         Names of the variables.
     values : ndarray of shape (n_samples, n_features)
@@ -67,47 +67,47 @@ class Explanation:
     unknown : ndarray of shape (n_samples, n_features)
         Whether the value is a category that no training row has. Such a value counts as missing.
     bandwidths : ndarray of shape (n_samples, 2, n_features) or None
-        In label and rival, scaled units; None where several models are pooled, each with its own.
+        Bandwidths of the scaled variables in label and rival; None for a pool, whose members have their own.
     base : ndarray of shape (n_samples,)
-        Log odds before anything is known of the sample, by the priors alone; infinite where a class has none,
-        or no rows: then the odds are, and no variable has a part in them.
+        Log odds of the priors alone; infinite where a class has no prior or no rows. Then the log odds are
+        infinite, too, and no variable has evidence.
     evidence : ndarray of shape (n_samples, n_features)
-        For the label over the rival: an evidence of 1 multiplies the odds of label against rival by e, a
-        negative one speaks for the rival.
+        Evidence for the label over the rival: an evidence of 1 multiplies the odds of label against rival by
+        e; negative evidence favours the rival.
     evidence_error : ndarray of shape (n_samples, n_features)
         Standard error of the evidence, 0 where it is exact.
     conditional : ndarray of shape (n_samples, n_features)
         ``log p_a(x_j | others) - log p_b(x_j | others)`` for the label a and its rival b: how much the
-        variable speaks for the label when all others are known. It does not add up.
+        variable favours the label, given all other values. It does not add up.
     rows : ndarray of shape (n_samples, n_listed)
         Positions of the training rows with the largest shares, in the X given to fit (so ``X.iloc[rows]``,
-        not ``X.loc``); -1 where a class has fewer. Where shares are equal, the nearest rows come first: the
-        mean of squared differences over the variances of the class is least, variables weighing as their
-        evidence. In a thinned class each stands for the rows of its cell (see `CorralClassifier`), which it
-        is in the middle of.
+        not ``X.loc``); -1 where a class has fewer. Where shares are equal, the nearest rows come first, by
+        the mean squared difference relative to the variances of the class, weighted by the evidence. In a
+        compressed class each is the row nearest to a centroid (see `CorralClassifier`).
     shares : ndarray of shape (n_samples, n_listed)
         Their shares of the label's density.
     effective_rows : ndarray of shape (n_samples,)
-        How many rows of equal shares would carry the density.
+        Effective number of training rows behind the density: how many rows of equal shares it equals.
     group_share : ndarray of shape (n_samples,)
         Largest share of the rows of one group (see `fit`) together; without groups that of one row.
     stands_out : ndarray of shape (n_samples,)
-        Whether `rows` are all rows of the class, or the first has a larger share than those that are not
-        listed, and than its weight alone gives it. If not, as where the density is a normal one, `rows` are
-        the nearest ones.
+        Whether `rows` are all rows of the class, or the first has a larger share than rows that are not
+        listed, and than its weight alone gives it. If not, as for a normal density, `rows` are the nearest
+        rows.
     n_tied : ndarray of shape (n_samples,)
-        How many training rows have the share of the first one and are as near as it: 1 unless there are ties.
+        Number of training rows that have the share and the distance of the first one: 1 unless there are
+        ties.
     rests_on_few : ndarray of shape (n_samples,)
         Whether one row, or the rows of one group, have more than half of the label's density, and more than
-        at 95 in 100 training rows, each left out with its group. A row that equals the sample does not count,
-        nor does its group.
+        at 95 in 100 training rows, each left out with its group. Rows that equal the sample and their groups
+        do not count.
     row_names : ndarray of shape (n_samples, n_listed) or None
         Labels of `rows` in the index of the X given to fit (so ``X.loc[row_names[0]]``, where they are whole
         numbers or text); None if it was an array, or a frame whose index counts from 0.
     nearest : ndarray of shape (n_samples,)
-        The class whose rows each sample is most like, which may not be the label.
+        The class of which each sample is most typical, which may differ from the label.
     typicality : ndarray of shape (n_samples,)
-        Of this class; see `RodeoClassifier.typicality`.
+        Typicality of this class; see `RodeoClassifier.typicality`.
     typical_share : ndarray of shape (n_samples,)
         Share of the training rows of this class that are at most as typical of it as the sample, which is
         counted as one of them. It is the typicality, unless the sample is a training row of the class: the
@@ -116,21 +116,21 @@ class Explanation:
         Whether it is unlike all training rows, as `RodeoClassifier.is_novel` says.
     in_training : ndarray of shape (n_samples,)
         Whether a training row has the values of the sample in all variables.
-    unlikeness : ndarray of shape (n_samples, n_features)
-        How much each variable makes it unlike the nearest class, 0 for missing values: how much less it
-        contributes to the log density of the class (Shapley's values again) than at the median row of the
-        class, in units of the spread at training rows, and more if the value lies far from all values of its
-        column in the class. Of a usual row it is about 0.
+    novelty_parts : ndarray of shape (n_samples, n_features)
+        How much each variable makes the sample unlike the nearest class; 0 for missing values, about 0 in a
+        typical row. It is the variable's contribution to the log density of the class (Shapley's values
+        again) at the median row of the class, less its contribution at the sample, divided by the spread at
+        training rows; larger if the value lies far from all values of its column in the class.
     equal : ndarray of shape (n_samples, n_listed)
         Whether each of `rows` has the values of the sample in all variables: a training row supports itself.
     stands_for : ndarray of shape (n_samples, n_listed)
-        How many training rows each of `rows` stands for: 1 unless its class is thinned.
+        How many training rows each of `rows` stands for: 1 unless its class is compressed.
     nearest_range : ndarray of shape (n_samples, 2, n_features)
         Lowest and highest value of each column of numbers in the training rows of the nearest class, from
-        infinity to minus infinity where none of them has a value; NaN for categories, and if not all training
-        rows are known.
+        infinity to minus infinity where none of them has a value; NaN for categories, and if the model does
+        not keep the ranges of all training rows.
     sample_names : ndarray of shape (n_samples,) or None
-        Labels of the samples in the index of X, as `row_names` has those of training rows.
+        Labels of the samples in the index of X, as `row_names` for training rows.
 
     See Also
     --------
@@ -188,19 +188,19 @@ class Explanation:
 
     @property
     def log_odds(self) -> Floats:
-        """Logarithms (n_samples,) of the odds of label and rival: base and evidence together."""
+        """Logarithm (n_samples,) of the odds of label and rival: base and evidence together."""
         log_odds: Floats = self.base + self.evidence.sum(axis=1)
         return log_odds
 
     def renumbered(self, positions: Integers) -> Explanation:
-        """Give training rows other positions: where each row of the X given to fit is in a larger table."""
+        """Replace the positions of training rows by `positions` of these rows in a larger table."""
         return replace(self, rows=np.where(self.rows >= 0, positions[self.rows], -1))
 
     def aligned(self, names: list[str]) -> Explanation:
         """Arrange variables in the order of `names`: a fit to fewer rows may have fewer variables of a date.
 
-        A variable that is lacking has no value and no evidence. The evidence of one that is not named is
-        added to the base.
+        A variable that the fit does not have gets no value and no evidence. The evidence of variables that
+        are not in `names` is added to the base.
         """
         if names == self.feature_names:
             return self
@@ -217,38 +217,19 @@ class Explanation:
         return replace(self, feature_names=names, base=base, **arrays)
 
     def caution(self, sample: int) -> str:
-        """Say if the label rests on one training row or group, as few labels in the table do.
-
-        Parameters
-        ----------
-        sample : int
-            Position of the sample.
-
-        Returns
-        -------
-        sentence : str
-            Empty if there is no reason for caution.
-        """
+        """Say if the label of a sample rests on one row or group, unusually for the table; else empty."""
         check_position("sample", sample, len(self))
         if not self.rests_on_few[sample]:
             return ""
-        share, of_group = self.shares[sample, 0], self.group_share[sample]
-        if share > _CARRIES:
+        share = self.shares[sample, 0]
+        if share > _LARGE_SHARE:
             return rests_on_row(training_row(self._listed_rows(sample)[0]), share)
-        return rests_on_group(of_group)
+        return rests_on_group(self.group_share[sample])
 
     def unlike(self, sample: int) -> list[int]:
-        """Which variables make a sample unlike the nearest class, the strongest first, at most three.
+        """List at most three variables that make a sample unlike the nearest class, the strongest first.
 
-        Parameters
-        ----------
-        sample : int
-            Position of the sample.
-
-        Returns
-        -------
-        variables : list of int
-            Those with at least a tenth of what all variables that make it unlike add up to.
+        Each has at least a tenth of the sum of all positive `novelty_parts`.
         """
         check_position("sample", sample, len(self))
         parts = np.maximum(self.novelty_parts[sample], 0.0)
@@ -256,19 +237,9 @@ class Explanation:
         return [int(j) for j in order if parts[j] > 0.0 and parts[j] >= _LEAST_UNLIKE * parts.sum()]
 
     def novelty(self, sample: int, description: Description | None = None) -> str:
-        """Say if a sample is unlike all training rows, and in which variables.
+        """Say if a sample is unlike all training rows, and in which variables; empty if it is not novel.
 
-        Parameters
-        ----------
-        sample : int
-            Position of the sample.
-        description : Description, default=None
-            Of the same classes; values that are typical of the nearest class are then named as well.
-
-        Returns
-        -------
-        sentence : str
-            Empty if it is not novel.
+        With a `description` of the same classes, typical values of the nearest class are named as well.
         """
         check_position("sample", sample, len(self))
         if not self.novel[sample]:
@@ -295,7 +266,7 @@ class Explanation:
     def _is_inside(self, i: int, j: int) -> bool:
         """Whether a sample has other values, and this one lies in the range of the nearest class.
 
-        A training row may be what the range ends with.
+        For a training row it must lie inside: the row itself may be an end of the range.
         """
         (low, high), value = self.nearest_range[i, :, j], self.values[i, j]
         if not np.isfinite([low, high]).all() or self._has_value(i).sum() < 2:
@@ -303,7 +274,7 @@ class Explanation:
         return bool(low < value < high if self.in_training[i] else low <= value <= high)
 
     def _lacking(self, i: int) -> list[str]:
-        """Variables of which a sample has a value and the nearest class, if it is not the label, has none."""
+        """Variables with a value in the sample and none in the nearest class, if that is not the label."""
         if self.nearest[i] == self.label[i]:
             return []
         lacks = np.isposinf(self.nearest_range[i, 0]) & self._has_value(i)
@@ -330,7 +301,7 @@ class Explanation:
         sample : int
             Position of the sample.
         called : str, default=None
-            What the sample is called, by default its position.
+            Name of the sample, by default its label in the index or its position.
         description : Description, default=None
             As in `novelty`.
 
@@ -403,31 +374,20 @@ class Explanation:
         """One line per sample and supporting training row (needs pandas)."""
         pd = import_pandas()
 
-        at = np.nonzero(self.rows >= 0)
-        names = {} if self.row_names is None else {"name": self.row_names[at]}
+        listed = np.nonzero(self.rows >= 0)
+        names = {} if self.row_names is None else {"name": self.row_names[listed]}
         columns = {
-            "sample": self._samples[at[0]],
-            "training_row": self.rows[at],
+            "sample": self._samples[listed[0]],
+            "training_row": self.rows[listed],
             **names,
-            "share": self.shares[at],
+            "share": self.shares[listed],
         }
         return pd.DataFrame(columns)
 
     def plot(self, sample: int = 0, *, max_variables: int = 12, axes: Any = None) -> ExplanationDisplay:
         """Draw why one sample got its label (needs matplotlib).
 
-        Parameters
-        ----------
-        sample : int, default=0
-            Position of the sample.
-        max_variables : int, default=12
-            How many variables are shown, those with the strongest evidence; the others are one bar.
-        axes : two matplotlib Axes, default=None
-            Where to draw; by default a new figure.
-
-        Returns
-        -------
-        display : ExplanationDisplay
+        Parameters are as in `ExplanationDisplay.from_explanation`.
         """
         import corral  # which loads the display: its package lies above this one
 
@@ -438,21 +398,8 @@ class Explanation:
     def to_shap(self, label: Any = None) -> Any:
         """Return the evidence as an Explanation of the package shap, for its plots (needs shap).
 
-        Parameters
-        ----------
-        label : label, default=None
-            The class that positive values shall favour in all samples, as a beeswarm needs it; explain them
-            by ``explain(X, against=label)``, so that all are compared with it. By default values favour the
-            label of each sample.
-
-        Returns
-        -------
-        explanation : shap.Explanation
-            With `values` (the evidence), `base_values`, `data` and `feature_names`. Values and base add up to
-            the log odds.
-
-        Notes
-        -----
+        By default positive values favour the label of each sample. With a `label`, as a beeswarm needs it,
+        they favour this class in all samples, which must be explained by ``explain(X, against=label)``.
         ``shap.plots.waterfall(explanation.to_shap()[0])`` draws one sample, and
         ``shap.plots.beeswarm(classifier.explain(X, against="ant").to_shap("ant"))`` many.
         """

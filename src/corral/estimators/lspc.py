@@ -43,7 +43,7 @@ from corral.estimators.validation import (
 )
 from corral.parallel import on_threads, one_blas_thread
 
-# Outputs estimate probabilities: what differs by less is rounding, at widths that reach no other row.
+# Smaller differences of outputs are rounding errors, as at widths that reach no other row.
 _ROUNDING = 1e-10
 
 # Within them no sum of products of coefficients and kernels overflows.
@@ -52,7 +52,7 @@ _COEFFICIENT_BOUNDS = (-1e150, 1e150)
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LSPClassifier(ClassifierMixin, BaseEstimator):
-    r"""Least-squares probabilistic classifier, with which the paper compares.
+    r"""Least-squares probabilistic classifier, the rival in the paper's comparisons.
 
     The probability of class :math:`y` is modelled by Gaussian functions around training rows [1]_, as in the
     comparisons of [2]_:
@@ -78,25 +78,25 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     sigmas : array-like, default=(0.1, 0.2, 0.5, 2/3, 1.0, 1.5, 2.0, 5.0, 10.0)
-        Widths :math:`\sigma` to choose from, in units of :math:`\sqrt d` scaled units, where :math:`d` is the
-        number of variables.
+        Widths :math:`\sigma` to choose from, for scaled distances divided by :math:`\sqrt d`, where :math:`d`
+        is the number of variables.
     alphas : array-like, default=tuple(np.logspace(-2, 0, 9))
         Regularisers :math:`\lambda` to choose from.
     max_centers : int, default=500
-        How many rows of each class are centres at most; in larger classes they are drawn at random. All
-        rows take part in the least squares. Up to there time grows with the cube of the number of rows,
-        from there on in proportion to it.
+        How many rows of each class are centres at most, picked at random in larger classes. All rows take
+        part in the least squares. Time grows with the cube of the number of centres, and in proportion to the
+        number of rows.
     cv : int, cross-validation splitter or iterable of splits, default=5
-        How width and regulariser are chosen, as in scikit-learn and always by the share of rows classified
-        right; a row held out is no centre. Not read if there is one width and one regulariser.
+        Splits by which width and regulariser are chosen, as in scikit-learn, by the accuracy; a row held out
+        is no centre. Not used if there is one width and one regulariser.
     scale : {"range", "standard", "rank"} or None, default=None
-        Units of the distances, learnt on the training rows as in `RodeoClassifier`. None keeps those of the
-        columns and comes closest to the paper's figures; "standard" is what the reference
-        implementation does, and the choice for columns in different units.
+        Scale of the distances, learnt on the training rows as in `RodeoClassifier`. None takes the columns as
+        they are and comes closest to the paper's figures; "standard" is the scale of the reference
+        implementation, and the choice for columns with different units of measurement.
     n_jobs : int, default=None
-        Number of threads, which share out the widths; see `RodeoClassifier`.
+        Number of threads that work on the widths; see `RodeoClassifier`.
     random_state : int, RandomState or None, default=None
-        Draws the centres in classes of more than `max_centers` rows.
+        Picks the centres in classes of more than `max_centers` rows.
 
     Attributes
     ----------
@@ -107,14 +107,14 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
     best_params_ : dict
         The width and the regulariser chosen, ``"sigma"`` and ``"alpha"``.
     best_index_ : int
-        Their position in `cv_results_`; like that, only set where there was something to choose.
+        Their position in `cv_results_`. Both are set only if there is something to choose.
     best_score_ : float
         Their mean score.
     cv_results_ : dict of arrays
         As in `sklearn.model_selection.GridSearchCV`: parameters, and test scores with their means, deviations
         and ranks; no times.
     centers_ : ndarray of shape (n_centers, n_features)
-        The centres, in scaled units.
+        The scaled centres.
     dual_coef_ : ndarray of shape (n_centers, n_classes)
         The coefficients :math:`\alpha`, zero at the centres of other classes.
     n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
@@ -131,10 +131,9 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
     sample share a factor that does not change the probabilities; it is taken from the nearest centre, so
     that the answer is defined at any distance from the training rows.
 
-    In selection a row counts as right only if its class's output exceeds every other by more than
-    1e-10: at widths so narrow that no row reaches another, outputs are rounding errors. Of equal scores the
-    first one listed is chosen. Distances are computed once and kept during `fit`: an array of `n_samples`
-    times the number of centres.
+    In selection a row counts as right only if its class's output exceeds every other by more than 1e-10: at
+    very narrow widths, outputs are rounding errors. The first of equal scores is chosen. `fit` keeps an array
+    of distances between all rows and all centres.
 
     References
     ----------
@@ -177,19 +176,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
     cv_results_: dict[str, Any] = field(init=False)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Choose a width and a regulariser and solve for the coefficients.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows.
-        y : array-like of shape (n_samples,)
-            Their classes; at least two.
-
-        Returns
-        -------
-        self : LSPClassifier
-        """
+        """Choose a width and a regulariser, and solve for the coefficients; `y` holds two classes or more."""
         with unchanged_by_errors(self):
             return self._learn(X, y)
 
@@ -205,8 +192,8 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         random = check_random_state(self.random_state)
         problem = []
         for a in range(self.classes_.size):
-            of_class = np.flatnonzero(codes == a)
-            centers = of_class[random_rows(of_class.size, max_centers, random)]
+            rows_of_class = np.flatnonzero(codes == a)
+            centers = rows_of_class[random_rows(rows_of_class.size, max_centers, random)]
             squares = cdist(scaled, scaled[centers], "sqeuclidean") / scaled.shape[1]
             problem.append(_OneClass(centers, squares, codes == a))
 
@@ -261,34 +248,12 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Most probable class of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples to classify.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        outputs = self._outputs(X)
-        labels: NDArray[Any] = self.classes_[outputs.argmax(axis=1)]
+        """Most probable class (n_samples,) of each row of `X`."""
+        labels: NDArray[Any] = self.classes_[self._outputs(X).argmax(axis=1)]
         return labels
 
     def predict_proba(self, X: ArrayLike) -> Floats:
-        """Probability of each class for each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples to classify.
-
-        Returns
-        -------
-        proba : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`.
-        """
+        """Probabilities (n_samples, n_classes) of each row of `X`, in the order of `classes_`."""
         outputs = self._outputs(X)
         largest = outputs.max(axis=1, keepdims=True)
         clipped = largest <= 0.0
@@ -302,7 +267,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
     def _outputs(self, X: ArrayLike) -> Floats:
         """Outputs of all classes, times a positive factor that the classes of a row share."""
         check_is_fitted(self)
-        queries, _ = read_numbers(self, X, reset=False)
+        samples, _ = read_numbers(self, X, reset=False)
         sigma = self.best_params_["sigma"]
 
         def outputs(squares: Floats, _: int) -> Floats:
@@ -310,7 +275,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
             products: Floats = _gaussian(squares / self.n_features_in_, sigma) @ self.dual_coef_
             return products
 
-        scaled = self.scale_.transform(queries)
+        scaled = self.scale_.transform(samples)
         chunks = pairwise_distances_chunked(scaled, self.centers_, reduce_func=outputs, metric="sqeuclidean")
         return np.concatenate(list(chunks))
 
@@ -365,7 +330,7 @@ class _OneClass:
         for train, test in splits:
             few = train.mean() < 0.5
             part = psi[train if few else ~train]
-            # Mostly few rows are held out, so that it is cheaper to take them away.
+            # To subtract the rows held out is cheaper if they are fewer.
             H = part.T @ part if few else H_all - part.T @ part
             h = psi.T @ (train & self.is_own)
             used = train[self.centers]

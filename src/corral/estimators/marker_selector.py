@@ -22,19 +22,19 @@ class MarkerSelector(TableSelector):
     """Select the variables that mark at least one class.
 
     A variable marks a class if its values there are higher, lower, closer together or further apart than in
-    the *background*, the rows of those classes that cannot be told from each other in this variable. If these
-    are not more than half of the classes, the class must differ from at least half of the others, one by one.
-    Ranks decide, so units and increasing transformations of a column do not matter. A class that differs in
-    nothing gets a marker with probability 0.01 at most, over all its variables together. The markers of all
-    classes together are kept.
+    the *background*, the rows of the other classes that do not differ significantly in this variable. If
+    these are not more than half of the classes, the class must differ from at least half of the others, one
+    by one. The tests use ranks, so increasing transformations of a column do not matter. A class that does
+    not differ from the others gets a marker with probability 0.01 at most, over all its variables together.
+    The selector keeps every variable that marks a class.
 
     Parameters
     ----------
     min_effect : float, default=0.15
-        Least effect of a marker, in units of Cliff's delta. Conventionally, less than 0.147 is negligible;
+        Least effect of a marker, as Cliff's delta. Conventionally, less than 0.147 is negligible;
         0.15 is a shift of about a quarter of a standard deviation.
     categorical_features : {"from_dtype"} or array-like or None, default="from_dtype"
-        Which columns hold levels rather than measurements; see `RodeoClassifier`.
+        Which columns hold categories rather than measurements; see `RodeoClassifier`.
 
     Attributes
     ----------
@@ -45,9 +45,9 @@ class MarkerSelector(TableSelector):
     contrast_ : Contrast
         How each class differs from its background.
     comparison_ : Comparison
-        Each class beside all other rows; `describe` puts both in order.
-    gap_contrast_ : Contrast or None
-        How it differs in what is missing; None if nothing is.
+        Each class beside all other rows.
+    missing_contrast_ : Contrast or None
+        How each class differs from its background in missing values; None if no value is missing.
     n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
         Number of variables seen in `fit`, and their names if `X` had any.
 
@@ -101,13 +101,7 @@ class MarkerSelector(TableSelector):
         return self
 
     def describe(self) -> Description:
-        """What marks each class: the variables that tell it best from all other rows come first.
-
-        Returns
-        -------
-        description : Description
-            Without evidence, since a selector predicts nothing.
-        """
+        """What marks each class, without evidence, since a selector predicts nothing."""
         check_is_fitted(self)
         return class_description(self, self.contrast_, self.comparison_, self.missing_contrast_)
 

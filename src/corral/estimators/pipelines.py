@@ -1,7 +1,7 @@
-"""Pipelines of scikit-learn whose last step is one of our estimators: the only place that takes one apart.
+"""Pipelines of scikit-learn whose last step is an estimator of corral.
 
-The last step sees what the steps before it return. Reports, displays and explanations are about that step,
-with the rows that it sees, and with the names of the columns of the table, as far as steps keep them.
+The last step gets what the steps before it return. Reports, displays and explanations are about that step and
+its rows, with the names of the columns of the table as far as the steps keep them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from corral.estimators.validation import row_names
 
 
 def last_step(estimator: Any) -> Any:
-    """Return the last step of a pipeline, which then names its variables as the steps before it do.
+    """The last step of a pipeline, with the names that the steps before it give its variables.
 
     Any other estimator is returned as it is.
     """
@@ -37,7 +37,7 @@ def last_step(estimator: Any) -> Any:
 
 
 def rows_of_last_step(estimator: Any, X: Any) -> Any:
-    """Return rows as the last step of a pipeline sees them; those of any other estimator are the same."""
+    """Rows as the last step of a pipeline gets them; the same rows for any other estimator."""
     while isinstance(estimator, Pipeline):
         X = estimator[:-1].transform(X) if len(estimator) > 1 else X
         estimator = estimator.steps[-1][1]
@@ -45,7 +45,7 @@ def rows_of_last_step(estimator: Any, X: Any) -> Any:
 
 
 def steps_in_words(estimator: Any) -> list[str]:
-    """What the steps before the last one are, such as "StandardScaler"; an empty list without a pipeline."""
+    """Names of the steps before the last one, such as "StandardScaler"; empty without a pipeline."""
     if not isinstance(estimator, Pipeline):
         return []
     kinds = [type(step).__name__ for _, step in estimator.steps[:-1] if step not in (None, "passthrough")]
@@ -53,7 +53,7 @@ def steps_in_words(estimator: Any) -> list[str]:
 
 
 def _names_at_the_end(pipeline: Pipeline, last: Any) -> list[str] | None:
-    """Names of the columns that the last step sees, or None if steps do not tell."""
+    """Names of the columns that the last step gets, or None if a step does not name them."""
     try:
         given = getattr(last, "feature_names_in_", None)
         names = [str(name) for name in (_names_out(pipeline) if given is None else given)]
@@ -67,16 +67,16 @@ def _names_at_the_end(pipeline: Pipeline, last: Any) -> list[str] | None:
 
 
 def _without_transformer(name: str, columns: Sequence[str]) -> str:
-    """Remove the name of a transformer, which a ColumnTransformer puts before that of a column.
+    """Remove the name of a transformer, which a ColumnTransformer puts before the name of a column.
 
-    A OneHotEncoder puts a category behind that of the column.
+    A OneHotEncoder puts a category after the name of the column.
     """
     rest = name.partition("__")[2]
     return rest if rest in columns or rest.startswith(tuple(f"{column}_" for column in columns)) else name
 
 
 def _names_out(pipeline: Any) -> Any:
-    """Names of the columns that the last step of a pipeline sees, as the steps before it tell."""
+    """Names of the columns that the last step of a pipeline gets, from the steps before it."""
     names = None
     while isinstance(pipeline, Pipeline):
         names = pipeline[:-1].get_feature_names_out(names) if len(pipeline) > 1 else names
@@ -101,8 +101,8 @@ def explain(
     Returns
     -------
     explanation : Explanation
-        Its values are those that the last step sees, such as scaled ones; its names are those of the columns
-        of `X`, as far as the steps keep them.
+        Its values are the inputs of the last step, such as scaled ones. Variables have the names of the
+        columns of `X`, as far as the steps keep them.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def describe(estimator: Any) -> Description:
     Returns
     -------
     description : Description
-        Its values and names are those of `explain`.
+        Its values and names are as in `explain`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Priors of classes: those of the parameters `priors` and `class_weight` together."""
+"""Priors of classes, from the parameters `priors` and `class_weight` together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
 
 
 def class_priors(estimator: Any, classes: NDArray[Any], counts: Floats) -> Floats:
-    """Priors (n_classes,) of the classes, whose rows are counted, times the class weights; they sum to 1."""
+    """Priors (n_classes,) times class weights, which sum to 1; `counts` are the rows of each class."""
     prior = _check_priors(estimator.priors, classes, counts)
     if estimator.class_weight is None:
         return prior
@@ -30,7 +30,7 @@ def class_priors(estimator: Any, classes: NDArray[Any], counts: Floats) -> Float
 
 
 def are_empirical(estimator: Any) -> bool:
-    """Whether priors are the shares of training rows."""
+    """Whether the priors are the class frequencies of the training rows."""
     return (
         isinstance(estimator.priors, str)
         and estimator.priors == "empirical"
@@ -62,10 +62,10 @@ def _check_priors(priors: Any, classes: NDArray[Any], counts: Floats) -> Floats:
 
 
 def _check_class_weight(class_weight: Any, classes: NDArray[Any], prior: Floats) -> Floats:
-    """Return the weight of each class; "balanced" ones make all classes with a prior above 0 equal.
+    """Weights (n_classes,) of the classes; "balanced" makes all classes with a prior above 0 equal.
 
-    As in scikit-learn, a class that a dict does not name has weight 1. A dict may name classes that are not
-    there, as in a part of the rows, but only if it names all that are: else it holds a wrong name.
+    As in scikit-learn, a class that a dict does not name has weight 1. A dict may name classes without rows,
+    as in a part of a table, but only if it names all classes: else a name is taken for a wrong one.
     """
     if isinstance(class_weight, str):
         check_choice("class_weight", class_weight, ("balanced", None))

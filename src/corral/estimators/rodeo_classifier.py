@@ -15,12 +15,7 @@ from corral.estimators.base import Categorical
 from corral.estimators.collections import by_rows
 from corral.estimators.density_classifier import DensityClassifier
 from corral.estimators.priors import ClassWeight, Priors, class_priors
-from corral.estimators.validation import (
-    check_choice,
-    check_number,
-    check_one_row,
-    check_rodeo,
-)
+from corral.estimators.validation import check_choice, check_number, check_one_row, check_rodeo
 from corral.estimators.warned import warn_of_duplicates, warn_of_empty_selections
 from corral.markers.contrast import MIN_EFFECT
 from corral.rodeo.model import FittedModel, learn_model
@@ -42,17 +37,17 @@ class RodeoClassifier(DensityClassifier):
 
     are compared: :math:`P(y \mid x) = \pi_y \hat p_y(x) / \sum_{y'} \pi_{y'} \hat p_{y'}(x)` (algorithm
     3). A bandwidth that shrinks at the class's own rows marks a variable that describes the class
-    (algorithm 2); `cutpoint` says how much it must shrink.
+    (algorithm 2); `cutpoint` sets how much it must shrink.
 
-    The defaults are the paper's rule, in units and in an order of updates that it leaves open. Class
+    The defaults are the paper's rule; the paper leaves the scale and the order of updates open. Class
     bandwidths and densities of selected variables go beyond it.
 
     Parameters
     ----------
     bandwidth : {"local", "class"}, default="local"
         "local" runs the Rodeo at each sample, as the paper does. "class" uses one vector per class, the
-        mean of the bandwidths at the class's own rows (`bandwidths_`): prediction is then a plain
-        kernel sum, much faster, and more accurate where most variables are noise for a class.
+        mean of the bandwidths at the class's own rows (`bandwidths_`). Prediction is then a plain kernel sum:
+        much faster, and more accurate where most variables are noise for a class.
     features : {"all", "selected"}, default="all"
         "selected" estimates the density of each class over its relevant variables alone and takes the
         others as uniform over their range in the training rows, so that classes with different
@@ -61,9 +56,9 @@ class RodeoClassifier(DensityClassifier):
         Whether bandwidths change after each sweep over the variables, so that the order of columns
         does not matter, or inside it, as algorithm 1 is printed.
     scale : {"range", "standard", "rank"} or None, default="range"
-        Units in which bandwidths are chosen, learnt on the training rows of all classes together: each
-        column's range, its standard deviation, its rank (the share of training rows below, counting
-        ties half), or its own units.
+        Scale on which bandwidths are chosen, learnt on the training rows of all classes together: each
+        column is divided by its range or by its standard deviation, replaced by its rank (the share of
+        training rows below, counting ties half), or taken as it is.
     beta : float, default=0.9
         Factor by which a bandwidth shrinks, between 0 and 1.
     c0 : float, default=1.0
@@ -72,21 +67,19 @@ class RodeoClassifier(DensityClassifier):
         Largest z-score of a relevant variable: its mean bandwidth, standardised over the variables of the
         class. With two variables the scores are -0.707 and 0.707 (or 0 both), so that -1 selects neither.
     min_effect : float, default=0.15
-        Least effect of a marker, in units of Cliff's delta; read by `describe`. Conventionally, less than
-        0.147 is negligible; 0.15 is a shift of about a quarter of a standard deviation.
+        Least effect of a marker, as Cliff's delta; see `MarkerSelector`. Only `describe` uses it.
     priors : {"uniform", "empirical"}, dict or array-like of shape (n_classes,), default="uniform"
-        Class probabilities :math:`\pi_y`: all alike (algorithm 3), the share of training rows
+        Class probabilities :math:`\pi_y`: equal (algorithm 3), the shares of training rows
         (theorem 1), or given ones, as ``{class: prior}`` or in the order of `classes_`.
     class_weight : "balanced", dict or None, default=None
         Factors of the priors, as ``{class: weight}``; a class that is not named has weight 1. "balanced"
         makes all classes equal. Densities, bandwidths and markers do not depend on it.
     min_bandwidth : "auto" or float, default="auto"
-        Floor under every bandwidth, in scaled units: a bandwidth that would fall below it stays. At a
-        point mass (a constant, discrete or tied variable) the derivative never fades, and without a
-        floor the loop would not end. "auto" is :math:`h_0 / n_y`, well below the bandwidths of continuous
-        variables.
+        Least bandwidth of a scaled variable: a bandwidth that would fall below it stays. At a point mass (a
+        constant, discrete or tied variable) the derivative never fades, and without a floor the loop would
+        not end. "auto" is :math:`h_0 / n_y`, well below the bandwidths of continuous variables.
     categorical_features : {"from_dtype"} or array-like or None, default="from_dtype"
-        Which columns hold levels rather than measurements: those of frames that are text, categories or
+        Which columns hold categories rather than measurements: columns of frames that are text, categories or
         booleans; columns by name, by position or by a mask; or none. The positions of ordered categories
         count as measurements.
     n_jobs : int, default=None
@@ -100,15 +93,15 @@ class RodeoClassifier(DensityClassifier):
     Attributes
     ----------
     model_ : FittedModel
-        All that `fit` has learnt, from which the attributes below are read.
+        All that `fit` has learnt; the attributes below come from it.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     class_count_ : ndarray of shape (n_classes,)
         Number of training rows of each class, weights counted.
     class_prior_ : ndarray of shape (n_classes,)
         Probability of each class before a sample is seen: its prior, times its class weight.
-    n_copies_ : int
-        Number of training rows that are copies of others; see Notes.
+    n_duplicates_ : int
+        Number of training rows that are duplicates of others; see Notes.
     initial_bandwidth_ : ndarray of shape (n_classes,)
         Bandwidth that every variable starts from.
     bandwidths_ : ndarray of shape (n_classes, n_features)
@@ -116,9 +109,8 @@ class RodeoClassifier(DensityClassifier):
     zscores_ : ndarray of shape (n_classes, n_features)
         Mean bandwidths standardised over the variables of a class.
     relevant_ : ndarray of shape (n_classes, n_features), bool
-        Which variables describe each class; never one that is constant in all training rows. If there
-        are none for some class, `fit` gives an `EmptySelectionWarning`, provided that they were asked
-        for by ``features="selected"``.
+        Which variables describe each class; never one that is constant in all training rows. With
+        ``features="selected"``, `fit` gives an `EmptySelectionWarning` if a class has none.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each variable in the mean evidence for the classes at their own rows, 0 where it is negative;
         they sum to 1, or are all 0.
@@ -133,22 +125,21 @@ class RodeoClassifier(DensityClassifier):
 
     Notes
     -----
-    In all that is learnt a row leaves itself out whole, with all its weight. Weights say how much rows
-    matter: a common factor of all of them changes nothing, since :math:`n_y` in bandwidths and thresholds is
-    Kish's effective number of rows, :math:`(\sum_i w_i)^2 / \sum_i w_i^2`; only empirical priors are the
-    shares of the sums. Rows that a table repeats count as one row with the sum of their weights, and
-    are left out together, whatever their labels; rows that agree because all columns take few values are
-    separate observations. Equal rows of different groups are copies only if the groups share most of their
-    rows, see `fit`.
+    In a fit a row is left out of its own estimates with all its weight. A common factor of all weights
+    changes nothing: :math:`n_y` in bandwidths and thresholds is Kish's effective number of rows,
+    :math:`(\sum_i w_i)^2 / \sum_i w_i^2`, and empirical priors are shares of the sums. Rows that a table
+    repeats count as one row with the sum of their weights, and are left out together, whatever their labels.
+    Rows that agree because all columns take few values are separate observations. Equal rows of different
+    groups are duplicates only if the groups share most of their rows, see `fit`.
 
-    In range or standard units a relevant variable is one in which the class is *concentrated*, more than in
-    its other variables; that may be so in every class alike, and there is no control of errors. In rank units
-    a relevant variable is one that *differs from the background*, since a column that is distributed in the
-    class as in all classes together is uniform. In standard or raw units bandwidths may not shrink, which
-    leaves a plain kernel density estimate and no relevant variables; `bandwidths_` beside
-    `initial_bandwidth_` shows it.
+    With the scale "range" or "standard", a relevant variable is one in which the class is *concentrated*,
+    more than in its other variables. That may hold in every class, and there is no control of errors. With
+    the scale "rank", a relevant variable is one that *differs from the background*, since a column that is
+    distributed in the class as in all classes together is uniform. With the scale "standard" or None
+    bandwidths may not shrink, which leaves a plain kernel density estimate and no relevant variables: compare
+    `bandwidths_` with `initial_bandwidth_`.
 
-    The methods that predict rows also take dask arrays and dataframes: lazily, block by block, keeping
+    The methods that predict rows also take dask arrays and dataframes: lazily, block by block, with the same
     chunks and index.
 
     References
@@ -192,7 +183,7 @@ class RodeoClassifier(DensityClassifier):
     def __corral_validate__(self) -> None:
         super().__corral_validate__()
         if self._model_settings() != self.model_.settings:
-            raise ValueError("the settings of the model are not its parameters")
+            raise ValueError("the settings of the model differ from the parameters")
 
     def _model_settings(self) -> ModelSettings:
         """Check all parameters but the priors, and return those that a model depends on."""
@@ -218,18 +209,10 @@ class RodeoClassifier(DensityClassifier):
 
     @by_rows("classes", "features")
     def local_bandwidths(self, X: ArrayLike) -> Floats:
-        """Bandwidths at each row of `X` in each class.
+        """Bandwidths (n_samples, n_classes, n_features) of the scaled variables at each row of `X`.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        h : ndarray of shape (n_samples, n_classes, n_features)
-            In scaled units, so that variables compare: those the Rodeo chooses at the row, or those of the
-            class with ``bandwidth="class"``. With ``features="selected"`` a variable that is not relevant
-            keeps the initial bandwidth.
+        The Rodeo chooses them at the row; with ``bandwidth="class"`` they are those in `bandwidths_`. With
+        ``features="selected"`` a variable that is not relevant keeps the initial bandwidth.
         """
         samples = self._check_samples(X)
         h = self.model_.estimates(samples, self._computation(), bandwidths=True).bandwidths
@@ -239,21 +222,11 @@ class RodeoClassifier(DensityClassifier):
     def bandwidth_path(self, X: ArrayLike, label: Any) -> RodeoPath:
         """How the Rodeo chooses the bandwidths of one sample in one class, sweep by sweep.
 
-        With ``bandwidth="local"`` it ends at those of `local_bandwidths`. With "class" the model does not
-        use it: it is what the Rodeo would do at this sample. As in `predict` the sample counts as
-        a new one, even if it is one of the training rows.
+        With ``bandwidth="local"`` it ends at the values of `local_bandwidths`. With "class" the model does
+        not use it. As in `predict` the sample counts as a new row, even if it is a training row.
 
-        Parameters
-        ----------
-        X : array-like of shape (1, n_features)
-            The sample.
-        label : label
-            One of `classes_`.
-
-        Returns
-        -------
-        path : RodeoPath
-            With ``features="selected"`` the sweeps leave out variables that are not relevant.
+        `X` is the sample (1, n_features) and `label` one of `classes_`. With ``features="selected"`` the
+        sweeps leave out variables that are not relevant.
         """
         x = check_one_row(self.model_.scale.transform(self._check_samples(X)))
         labels = self.classes_.tolist()
@@ -283,7 +256,7 @@ class RodeoClassifier(DensityClassifier):
         return self.model_.relevant
 
     def _selected_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
-        """Find the relevant variables of each class in some of the rows."""
+        """Find the relevant variables (n_classes, n_features) of each class in a part of the rows."""
         model = self.model_
         settings = replace(model.settings, features="all")
         return learn_model(model.training, data, model.prior, settings, random, self._computation()).relevant

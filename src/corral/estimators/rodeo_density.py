@@ -56,8 +56,8 @@ class RodeoDensity(DensityMixin, TableEstimator):
         Whether bandwidths change after each sweep over the variables, so that the order of columns
         does not matter, or inside it, as algorithm 1 of [2]_ is printed.
     scale : {"range", "standard"} or None, default="range"
-        Units in which bandwidths are chosen: each column's range, its standard deviation, or its own
-        units. (Ranks, which `RodeoClassifier` also knows, would make every column uniform here.)
+        Scale on which bandwidths are chosen: each column is divided by its range or by its standard
+        deviation, or taken as it is. (Ranks, as in `RodeoClassifier`, would make every column uniform here.)
     beta : float, default=0.9
         Factor by which a bandwidth shrinks, between 0 and 1.
     c0 : float, default=1.0
@@ -68,11 +68,11 @@ class RodeoDensity(DensityMixin, TableEstimator):
     Attributes
     ----------
     density_ : DensityModel
-        All that `fit` has learnt: rows, units, and how bandwidths are found.
+        All that `fit` has learnt: the rows, their scale, and the settings of the Rodeo.
     initial_bandwidth_ : float
-        The bandwidth every variable starts from, in scaled units.
-    n_copies_ : int
-        Number of rows that are copies of others; see Notes of `RodeoClassifier`.
+        Bandwidth that every scaled variable starts from.
+    n_duplicates_ : int
+        Number of rows that are duplicates of others; see the notes of `RodeoClassifier`.
     n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
         Number of variables seen in `fit`, and their names if `X` had any.
 
@@ -118,20 +118,10 @@ class RodeoDensity(DensityMixin, TableEstimator):
     density_: DensityModel = field(init=False)
 
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Store the rows in scaled units.
+        """Scale and store the rows `X` whose density is estimated.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows drawn from the density.
-        y : ignored
-            Present for compatibility.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How much each row matters, up to a common factor; weight 0 equals removal.
-
-        Returns
-        -------
-        self : RodeoDensity
+        `sample_weight` (n_samples,) says how much each row matters, up to a common factor; weight 0 equals
+        removal. `y` is ignored.
         """
         settings = check_rodeo(self, _SCALES)
         with unchanged_by_errors(self):
@@ -147,110 +137,64 @@ class RodeoDensity(DensityMixin, TableEstimator):
         """Refuse a model of another table or with other parameters; `load_model` calls it."""
         self._validate_columns(self.density_.scale.center.size, self.density_.data.n_categories)
         if check_rodeo(self, _SCALES) != self.density_.settings:
-            raise ValueError("the settings of the model are not its parameters")
+            raise ValueError("the settings of the model differ from the parameters")
 
     def score_samples(self, X: ArrayLike) -> Floats:
-        """Logarithm of the density at each row of `X`, in the units of `X`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        log_density : ndarray of shape (n_samples,)
-        """
+        """Logarithm (n_samples,) of the density of the unscaled variables at each row of `X`."""
         samples = self._check_samples(X)
         log_density, _ = self._estimate(samples)
         return log_density[:, 0] - ~np.isnan(samples) @ self.density_.scale.log_widths
 
     def score(self, X: ArrayLike, y: object = None) -> float:
-        """Total log-likelihood of the rows of `X`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        log_likelihood : float
-        """
+        """Sum of `score_samples` over the rows of `X`; `y` is ignored."""
         return float(self.score_samples(X).sum())
 
     def local_bandwidths(self, X: ArrayLike) -> Floats:
-        """Bandwidths that the Rodeo chooses at each row of `X`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        h : ndarray of shape (n_samples, n_features)
-            In scaled units, so that variables compare.
-        """
+        """Bandwidths (n_samples, n_features) that the Rodeo chooses at each row, of the scaled variables."""
         _, h = self._estimate(self._check_samples(X), bandwidths=True)
         return h[:, 0]
 
     def bandwidth_path(self, X: ArrayLike) -> RodeoPath:
-        """How the Rodeo chooses the bandwidths of one sample, sweep by sweep.
+        """How the Rodeo chooses the bandwidths of one sample (1, n_features), sweep by sweep.
 
-        It ends at those of `local_bandwidths`.
-
-        Parameters
-        ----------
-        X : array-like of shape (1, n_features)
-            The sample, which counts as a new one even if it is one of the rows given to `fit`.
-
-        Returns
-        -------
-        path : RodeoPath
+        The path ends at the values of `local_bandwidths`. The sample counts as a new row, even if it is a
+        training row.
         """
         samples = self._check_samples(X)
         x = check_one_row(self.density_.scale.transform(samples))
         return density_path(self.density_.density, x, self.density_.settings.update)
 
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Floats:
-        """Draw new rows: a training row at random plus normal noise of the bandwidths at that row.
+        """Generate new rows: a random training row plus normal noise with the bandwidths at this row.
 
-        The bandwidths at a training row are those of the other rows (leave-one-out). A value that the row
-        lacks comes from the density of the variable. Levels are drawn from their kernels, or by their
-        frequencies where the row lacks one, as positions among the levels in `encoding_`.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-        random_state : int, RandomState or None, default=None
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
+        The bandwidths at a training row come from the other rows (leave-one-out). A value that the row lacks
+        comes from the density of the variable. A category comes from its kernel, or is picked by frequency if
+        the row lacks it; it is returned as its position in `encoding_`.
         """
         check_is_fitted(self)
         n, random = check_integer("n_samples", n_samples), check_random_state(random_state)
         rows = self.density_.density.rows
         weights = rows.weight(np.arange(rows.n_rows))
-        chosen = random.choice(rows.n_rows, n, p=weights / weights.sum())
-        drawn, which = np.unique(chosen, return_inverse=True)
+        picked = random.choice(rows.n_rows, n, p=weights / weights.sum())
+        positions, which = np.unique(picked, return_inverse=True)
         random.shuffle(which)
-        (h,) = leave_one_out_bandwidths([rows], [drawn], self.density_.settings, self._computation())
+        (h,) = leave_one_out_bandwidths([rows], [positions], self.density_.settings, self._computation())
         noise = random.standard_normal((n, len(self.encoding_.categories)))
-        centers = rows.take(drawn)[which]
+        centers = rows.take(positions)[which]
         return self.density_.scale.restore(draw_kernels(rows, centers, h[which], noise, random))
 
     @property
     def n_duplicates_(self) -> int:
-        """Number of rows that are copies of others."""
+        """Number of rows that are duplicates of others."""
         return self.density_.data.n_duplicates
 
     @property
     def initial_bandwidth_(self) -> float:
-        """The bandwidth every variable starts from, in scaled units."""
+        """Bandwidth that every scaled variable starts from."""
         return float(self.density_.density.grid[0])
 
     def _estimate(self, samples: Floats, *, bandwidths: bool = False) -> tuple[Floats, Floats]:
-        """Log densities (n_samples, 1) in scaled units and, if asked for, their bandwidths."""
+        """Log densities (n_samples, 1) of the scaled variables and, with `bandwidths`, their bandwidths."""
         model, scaled = self.density_, self.density_.scale.transform(samples)
         return class_log_densities(
             [model.density], scaled, model.settings.update, self._computation(), bandwidths=bandwidths

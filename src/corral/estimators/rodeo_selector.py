@@ -21,8 +21,8 @@ class RodeoSelector(TableSelector):
 
     The Rodeo chooses bandwidths at the rows of a class, each row left out of its own estimate. A variable is
     relevant for the class if its mean bandwidth, standardised over the variables of the class, is at most
-    `cutpoint`. The variables of all classes together are kept. `RodeoClassifier` says what relevance means
-    in which units. There is no control of errors; `MarkerSelector` has one.
+    `cutpoint`. The selector keeps every variable that is relevant for a class. The notes of `RodeoClassifier`
+    say what relevance means on each scale. There is no control of errors; `MarkerSelector` has one.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Tables as they are given, with gaps and levels: checked as scikit-learn does, and returned as numbers."""
+"""Tables with missing values and categories: checked as scikit-learn does, and returned as numbers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from corral.data.date_variables import DateColumn
 from corral.data.written_numbers import written_numbers
 from corral.estimators.encoding import (
     MOST_SHOWN,
-    Column,
     Encoding,
+    TableColumn,
     Unknown,
     are_missing,
     columns_of,
@@ -38,10 +38,10 @@ from corral.sentences.tables import dates_as_variables, no_dates, numbers_as_tex
 
 
 class ColumnKindWarning(UserWarning):
-    """A column is taken for something else than it may seem to be.
+    """A column may have been read in another way than it was meant.
 
-    Columns of dates become variables: days, month, weekday and hour, those that vary. Numbers that are stored
-    as text, such as "20.07%", are categories. `categorical_features` names columns whose values are
+    Columns of dates become variables: days, month, weekday and hour, as far as they vary. Numbers that are
+    stored as text, such as "20.07%", are categories. `categorical_features` names columns whose values are
     categories, whatever they look like.
 
     See Also
@@ -51,25 +51,25 @@ class ColumnKindWarning(UserWarning):
 
 
 class UnknownLevelsWarning(UserWarning):
-    """Samples have levels that no training row has, or texts that are no dates; they count as missing.
+    """Samples have categories that no training row has, or texts that are no dates; they count as missing.
 
-    A level is one of the values of a text column; the warning says how many samples have unknown ones.
+    The warning says how many values are unknown in which columns.
 
     See Also
     --------
-    corral.CorralClassifier : Its parameter `categorical_features` says which columns hold levels.
+    corral.CorralClassifier : Its parameter `categorical_features` says which columns hold categories.
     """
 
 
 def validate_columns(estimator: Any, d: int) -> None:
-    """Refuse a fitted estimator whose arrays have another number of columns than it says."""
+    """Refuse a fitted estimator whose arrays do not have `n_features_in_` columns."""
     if estimator.n_features_in_ != d:
         raise ValueError(
             f"n_features_in_ is {estimator.n_features_in_}, and the arrays have another number of columns"
         )
 
 
-class Table(NamedTuple):
+class CheckedTable(NamedTuple):
     """A table that has been checked."""
 
     X: Floats  # (n_rows, n_features) numbers, NaN for missing values
@@ -96,7 +96,7 @@ def read_table(
     categorical: Any = "from_dtype",
     reset: bool,
     extend: bool = False,
-) -> Table:
+) -> CheckedTable:
     """Check a table as scikit-learn does, and return it as numbers.
 
     A fit (`reset`) learns the `encoding_` of the estimator, where `categorical` says which columns hold
@@ -105,25 +105,25 @@ def read_table(
     """
     learnt: Encoding | None = None if reset else getattr(estimator, "encoding_", None)
     if learnt is None and not reset:
-        return Table(*read_numbers(estimator, X, y, reset=False), {}, {}, [])
+        return CheckedTable(*read_numbers(estimator, X, y, reset=False), {}, {}, [])
     with_categories: list[int] = []
     if learnt is not None:
         with_categories = [j for j, categories in enumerate(learnt.categories) if categories is not None]
     elif isinstance(categorical, str | None):
-        positions_of(categorical, [])  # which refuses a word that means nothing
+        positions_of(categorical, [])  # refuses other words
     elif len(getattr(X, "shape", ())) == 2:
         with_categories = positions_of(categorical, names_of(X, X.shape[1]))
     X = _checked(estimator, X, y, reset=reset, learns=reset or extend, categorical=with_categories)
     unknown: dict[int, NDArray[Any]] = {}
     undated: Unknown = {}
     if learnt is None:
-        may_hold_levels = not isinstance(categorical, str | None)
+        may_hold_categories = not isinstance(categorical, str | None)
     else:
-        may_hold_levels = bool(with_categories or learnt.empty)
-    if _is_plain(X) and not may_hold_levels:
+        may_hold_categories = bool(with_categories or learnt.empty)
+    if _is_plain(X) and not may_hold_categories:
         rows, labels = _validate(estimator, X, y, reset=reset)
         names = names_of(X, rows.shape[1])
-        encoding = Encoding.of_numbers(rows.shape[1]) if learnt is None else learnt
+        encoding = Encoding.all_numbers(rows.shape[1]) if learnt is None else learnt
     else:
         X, labels = _validate_columns(estimator, X, y, reset=reset)
         columns = columns_of(X, () if learnt is None or extend else learnt.ignored)
@@ -141,14 +141,14 @@ def read_table(
     if reset or extend:
         empty = np.flatnonzero(np.isnan(rows).all(axis=0)).tolist()
         if reset and empty:
-            _tell_of_empty_columns([names[j] for j in empty], len(names))
-        candidates = learnt.empty if learnt else range(len(names))
-        is_empty = frozenset(j for j in empty if j in candidates and encoding.categories[j] is None)
-        estimator.encoding_ = replace(encoding, empty=is_empty)
-    return Table(rows, labels, unknown, undated, names)
+            _warn_of_empty_columns([names[j] for j in empty], len(names))
+        earlier = learnt.empty if learnt else range(len(names))
+        still_empty = frozenset(j for j in empty if j in earlier and encoding.categories[j] is None)
+        estimator.encoding_ = replace(encoding, empty=still_empty)
+    return CheckedTable(rows, labels, unknown, undated, names)
 
 
-def _warn_of_kinds(columns: Sequence[Column], dates: Sequence[DateColumn], named: Sequence[int]) -> None:
+def _warn_of_kinds(columns: Sequence[TableColumn], dates: Sequence[DateColumn], named: Sequence[int]) -> None:
     """Warn of columns of dates, and of text that is numbers, unless they are named as categories."""
     for each in dates:
         remedy = "name it in categorical_features to make categories of them"
@@ -170,10 +170,10 @@ def _warn_of_kinds(columns: Sequence[Column], dates: Sequence[DateColumn], named
             )
 
 
-def _tell_of_empty_columns(empty: list[str], n_columns: int) -> None:
+def _warn_of_empty_columns(empty: list[str], n_columns: int) -> None:
     """Warn of columns that have no value in training; refuse a table without any value."""
     if len(empty) == n_columns:
-        raise ValueError("X holds no value: all cells of all rows are gaps (NaN).")
+        raise ValueError("X holds no value: all cells of all rows are missing (NaN).")
     names = listed(empty, most=MOST_SHOWN, rest=" of the columns")
     verb = "is" if len(empty) == 1 else "are"
     warn_user(f"no training row has a value of {names}, which {verb} ignored.", UserWarning)
@@ -194,7 +194,7 @@ def _validate_columns(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[A
 def read_numbers(
     estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool
 ) -> tuple[Floats, NDArray[Any]]:
-    """Check a table of an estimator that takes numbers only, without gaps; return it and the labels."""
+    """Check a table for an estimator that takes numbers without missing values; return it and the labels."""
     who = type(estimator).__name__
     X = _checked(estimator, X, y, reset=reset, learns=reset)
     if not _is_plain(X):
@@ -216,9 +216,9 @@ def distinct_names(X: Any, table: str = "X") -> list[str]:
 def _checked(
     estimator: Any, X: Any, y: Any, *, reset: bool, learns: bool, categorical: Sequence[int] = ()
 ) -> Any:
-    """The table as it can be read; what no estimator takes is refused, and an earlier fit forgotten.
+    """Refuse tables that no estimator takes, and return the table without masks; a reset forgets names.
 
-    If it `learns`, integers that differ must be different floats but in columns `categorical`.
+    If the estimator `learns`, different integers must be different floats, but in `categorical` columns.
     """
     _refuse_no_table(X)
     names = distinct_names(X)
@@ -234,16 +234,16 @@ def _checked(
         if len(shape) == 2 and shape[0] and not shape[1]:
             raise ValueError(
                 f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required by "
-                f"{type(estimator).__name__}: there is nothing to learn from, as behind a selector that has "
-                "found no variable."
+                f"{type(estimator).__name__}: there is nothing to learn from, as after a selector that "
+                "selects no variable."
             )
-        vars(estimator).pop("na_values_", None)  # what stood for a gap in an earlier table
+        vars(estimator).pop("na_values_", None)  # texts for missing values of an earlier table
         _name_variables(estimator, X, names)
     return X
 
 
 def _name_variables(estimator: Any, X: Any, names: list[str]) -> None:
-    """Keep names of columns that are numbers, which scikit-learn does not; a count from 0 names nothing."""
+    """Keep numbers as names of columns, which scikit-learn does not, unless they count from 0."""
     vars(estimator).pop("variable_names_", None)
     if not hasattr(X, "iloc") or isinstance(X.columns[0], str):
         return
@@ -266,7 +266,7 @@ def _refuse_no_table(X: Any) -> None:
 
 
 def _validate(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Floats, NDArray[Any]]:
-    """Check numbers as scikit-learn does, gaps allowed; return them and the labels, if any."""
+    """Check numbers as scikit-learn does, missing values allowed; return them and the labels, if any."""
     try:
         checked = validate_data(estimator, X, y, dtype=np.float64, reset=reset, ensure_all_finite=False)
     except OverflowError:
@@ -274,18 +274,18 @@ def _validate(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Floats, N
         if cells.ndim != 2:
             raise ValueError(f"X must be a table of rows and columns, got {cells.ndim} dimensions.") from None
         for name, values in zip(names_of(X, cells.shape[1]), cells.T, strict=True):
-            Column(name, "number", values).numbers()  # which refuses the first that is too large
+            TableColumn(name, "number", values).numbers()  # refuses the first number that is too large
         raise
     rows, labels = checked if isinstance(checked, tuple) else (checked, np.empty(0))
     with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isfinite(rows.sum()):  # a fast way to find nothing
+        if not np.isfinite(rows.sum()):  # a quick check: mostly all are finite
             for name, column in zip(names_of(X, rows.shape[1]), rows.T, strict=True):
                 refuse_infinite(name, column)
     return rows, labels
 
 
 def _refuse_text(X: Any, who: str) -> None:
-    """Refuse columns that hold something else than numbers or booleans, for an estimator of some name."""
+    """Refuse columns with text; the error names the estimator, `who`."""
     for column in columns_of(X):
         texts = [value for value in column.cells.tolist() if isinstance(value, str)]
         if texts:
@@ -298,17 +298,17 @@ def _refuse_text(X: Any, who: str) -> None:
 def refuse_missing_values(
     X: Floats, names: Sequence[str], who: str, instead: str = "CorralClassifier, which takes them"
 ) -> None:
-    """Refuse gaps, for an estimator of some name; say what to use instead."""
-    gaps = np.isnan(X).any(axis=0)
-    if gaps.any():
+    """Refuse missing values; the error names the estimator, `who`, and what to use instead."""
+    has_missing = np.isnan(X).any(axis=0)
+    if has_missing.any():
         raise ValueError(
-            f"Column {names[int(gaps.argmax())]!r} has gaps (NaN): {who} takes none; fill them, or use "
-            f"{instead}."
+            f"Column {names[int(has_missing.argmax())]!r} has missing values (NaN): {who} takes none; "
+            f"fill them, or use {instead}."
         )
 
 
 def _refuse_missing_labels(y: Any) -> None:
-    """Refuse labels of which some are NaN, NaT, None, pandas' NA or polars' null."""
+    """Refuse missing labels: NaN, NaT, None, pandas' NA or polars' null."""
     try:
         labels = np.asarray(y)
     except ValueError:  # lists of unequal lengths, which are refused elsewhere
@@ -324,10 +324,9 @@ def _refuse_missing_labels(y: Any) -> None:
 
 
 def _unmasked(X: Any) -> Any:
-    """The table with gaps for the cells that a masked array hides, and as scikit-learn reads it.
+    """The table as scikit-learn can read it, with NaN for the cells that a masked array hides.
 
-    NaN takes the place of pandas' NA and of times that are none in arrays of objects. Columns of frames that
-    are stored sparsely become dense.
+    In arrays of objects NaN replaces pandas' NA and NaT. Sparse columns of frames become dense.
     """
     pandas = nw.dependencies.get_pandas()  # if it has been imported
     if pandas is not None and isinstance(X, pandas.DataFrame):
@@ -343,9 +342,9 @@ def _unmasked(X: Any) -> Any:
 
 
 def _is_plain(X: Any) -> bool:
-    """Whether scikit-learn's own checks understand the table: numbers, perhaps with gaps.
+    """Whether scikit-learn's own checks can read the table: numbers, perhaps with missing values.
 
-    What it refuses, such as lists of text, is left to it; frames and arrays of objects may hold levels.
+    They refuse lists of text. Frames and arrays of objects may hold categories.
     """
     if is_frame(X):
         return all(series.dtype.is_integer() or series.dtype.is_float() for series in series_of(X))

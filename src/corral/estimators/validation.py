@@ -1,6 +1,6 @@
-"""What an estimator accepts: parameters, rows, weights, groups and priors, each refused in one sentence.
+"""Checks of parameters, labels, weights and groups, and names of rows and columns.
 
-What is refused leaves the estimator as it was.
+An error leaves the estimator as it was.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from corral.data.dataset import LabelledRows, TrainingRows
 from corral.estimators.encoding import are_missing, as_objects, is_missing
 from corral.rodeo.settings import RodeoSettings
 
-# A warning looks past these packages, to the line that called them: a pipeline fits on behalf of its user.
+# A warning points to the line that called these packages: a pipeline fits on behalf of its user.
 _LOOKED_PAST = ("corral", "joblib", "sklearn")
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn at the line of the user, however deep in the package it is noticed."""
-    level, frame = 1, inspect.currentframe()
+    """Warn at the line of the user's code."""
+    depth, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _LOOKED_PAST:
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=depth)
 
 
 def import_pandas() -> Any:
@@ -45,7 +45,7 @@ def import_pandas() -> Any:
 
 @contextmanager
 def unchanged_by_errors(estimator: object) -> Iterator[None]:
-    """Undo what a call that fails has changed: it may be refused after the columns have been counted."""
+    """Undo all changes of the estimator if a call fails."""
     before = vars(estimator).copy()
     try:
         yield
@@ -97,7 +97,7 @@ def check_one_row(X: Floats) -> Floats:
 
 
 def check_numbers(name: str, values: Any, low: float, high: float) -> Floats:
-    """Refuse what is not a list of numbers between two bounds (inclusive); return them as an array."""
+    """Refuse anything but a list of numbers between two bounds (inclusive); return them as an array."""
     if np.ndim(values) != 1 or len(values) == 0:
         raise ValueError(f"{name} must be a list of numbers, got {values!r}.")
     listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
@@ -105,7 +105,7 @@ def check_numbers(name: str, values: Any, low: float, high: float) -> Floats:
 
 
 def check_n_jobs(n_jobs: Any) -> None:
-    """Refuse what joblib does not take as a number of threads."""
+    """Refuse a number of threads that joblib does not take."""
     if n_jobs is not None and (not _is_integer(n_jobs) or n_jobs == 0):
         raise ValueError(f"n_jobs must be None or an integer other than 0, got {n_jobs!r}.")
 
@@ -124,8 +124,8 @@ def feature_names(estimator: Any) -> list[str]:
 def column_names(estimator: Any) -> list[str]:
     """Names of the columns a fitted estimator has seen, or x0, x1, ... if they had none.
 
-    `variable_names_` are names of columns that are not text and, of the last step of a pipeline, those of the
-    steps before it.
+    `variable_names_` are names that are not text or, for the last step of a pipeline, the names that the
+    steps before it return.
     """
     columns = [f"x{j}" for j in range(estimator.n_features_in_)]
     for attribute in ("feature_names_in_", "variable_names_"):
@@ -134,8 +134,8 @@ def column_names(estimator: Any) -> list[str]:
 
 
 def take_names_from(fitted: Any, estimator: Any) -> None:
-    """Tell an estimator what a fitted one knows of the names of columns and rows, and of levels."""
-    known = (
+    """Copy names of columns and rows, and the encoding, from a fitted estimator to another one."""
+    attributes = (
         "n_features_in_",
         "feature_names_in_",
         "variable_names_",
@@ -143,13 +143,13 @@ def take_names_from(fitted: Any, estimator: Any) -> None:
         "row_names_in_",
         "row_names_column_",
     )
-    for name in known:
+    for name in attributes:
         if hasattr(fitted, name):
             setattr(estimator, name, getattr(fitted, name))
 
 
 def check_rodeo(estimator: Any, scales: Sequence[str | None]) -> RodeoSettings:
-    """Check the parameters of an estimator that runs algorithm 1; return those of the algorithm."""
+    """Check the parameters of an estimator that runs algorithm 1; return the settings of the algorithm."""
     check_choice("update", estimator.update, ("simultaneous", "sequential"))
     check_choice("scale", estimator.scale, scales)
     check_n_jobs(estimator.n_jobs)
@@ -172,10 +172,10 @@ def sort_rows(training: TrainingRows, expected: NDArray[Any] | None = None) -> L
 
 
 def row_names(X: Any) -> NDArray[Any] | None:
-    """Labels of the rows of a pandas frame, if they tell rows apart and are more than a count from 0.
+    """Labels (n_rows,) of the rows of a pandas frame; None if it counts from 0 or has duplicates.
 
-    A whole number stays one, so that `X.loc` takes it; every other label becomes text. Labels that are
-    missing, empty or there twice are no names.
+    Whole numbers stay numbers, so that `X.loc` takes them; other labels become text. If a label is missing,
+    empty or repeated, the rows have no names.
     """
     if not hasattr(X, "iloc"):
         return None
@@ -227,7 +227,7 @@ def check_two_classes(classes: NDArray[Any]) -> None:
 
 
 def check_groups(groups: ArrayLike | None, n: int) -> Integers | None:
-    """Number groups (n_rows,) of rows, which are left out together."""
+    """Numbers (n_rows,) of the groups of the rows."""
     if groups is None:
         return None
     given = np.asarray(groups)
@@ -241,9 +241,9 @@ def check_groups(groups: ArrayLike | None, n: int) -> Integers | None:
 
 
 def refuse_groups_of_whole_classes(training: TrainingRows, data: LabelledRows) -> None:
-    """Refuse groups without which no class would have rows: certainty could not be calibrated.
+    """Refuse groups if every class lies in a single one: without it the class would have no rows.
 
-    The sorted rows have units, which groups share if they share most of their rows.
+    The sorted rows have `group_ids`, which two groups share if they share most of their rows.
     """
     if training.groups is None or not data.is_alone.all():
         return
@@ -257,18 +257,18 @@ def refuse_groups_of_whole_classes(training: TrainingRows, data: LabelledRows) -
         )
     raise ValueError(
         "groups must spread some class over at least two groups, but each class lies in a single one"
-        f"{why * are_joined}: without it, nothing would be known of the class."
+        f"{why * are_joined}: without it, the class would have no rows."
     )
 
 
 def check_known_labels(y: ArrayLike, n: int, classes: NDArray[Any]) -> NDArray[Any]:
-    """Refuse what is not one of the classes for each of n rows; return the labels, of the classes' type."""
+    """Refuse labels (n,) that are not among the classes; return them in the type of the classes."""
     labels: NDArray[Any] = column_or_1d(y)
     if len(labels) != n:
         raise ValueError(f"y must hold a label for each of the {n} rows of X, got {len(labels)}.")
-    known = set(classes.tolist())
+    names = set(classes.tolist())
     for i, label in enumerate(labels.tolist()):
-        if label not in known:
+        if label not in names:
             raise ValueError(f"y holds the class {label!r} in row {i}, which the estimator does not know.")
     return labels.astype(classes.dtype)
 
@@ -284,7 +284,7 @@ def check_kind_of_labels(labels: NDArray[Any], classes: NDArray[Any], name: str)
 
 
 def _kind_of_labels(labels: NDArray[Any]) -> str:
-    """What labels are: text, booleans, numbers, or what Python calls their type."""
+    """The kind of the labels: text, booleans, numbers, or the name of their type."""
     names = {str: "text", bool: "booleans", int: "numbers", float: "numbers"}
     kinds = {names.get(type(label), type(label).__name__) for label in labels.tolist()}
     return kinds.pop() if len(kinds) == 1 else "objects"

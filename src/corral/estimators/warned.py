@@ -1,4 +1,4 @@
-"""What users are warned of: duplicates of rows, classes that nothing describes, columns empty in training."""
+"""Warnings of a fit and of predictions: duplicates, classes without markers, shifted tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from corral.data.near_duplicates import NearDuplicates, near_duplicates
 from corral.estimators.validation import column_names, warn_user
 from corral.model import LocalModel
 from corral.rodeo.model import FittedModel
-from corral.sentences.tables import copied_rows, shifted_table
+from corral.sentences.tables import duplicate_rows, shifted_table
 
 # A new value lies outside the range of n values with the probability 2 / (n + 1). With these numbers it is
 # nearly impossible by chance that more than half of the rows do.
@@ -33,9 +33,9 @@ class EmptySelectionWarning(UserWarning):
 
 
 class CopiedRowsWarning(UserWarning):
-    """More than one training row in a hundred is a copy of another.
+    """More than one training row in a hundred is a duplicate of another.
 
-    Copies are left out together, so that no row votes for itself; `n_duplicates_` counts them.
+    Duplicates are left out together, so that no row predicts itself; `n_duplicates_` counts them.
 
     See Also
     --------
@@ -46,26 +46,27 @@ class CopiedRowsWarning(UserWarning):
 class NearDuplicatesWarning(UserWarning):
     """More than one training row in a hundred repeats another row, but not exactly.
 
-    Such rows differ from another one in one value alone, as in a counter, a date or a missing value, or by
-    far less than from all others, as where rows were rounded. Each is predicted by its twin, so that scores
-    and probabilities are too good even for noise. Keep one of them, or pass `groups` that hold them together.
+    Such rows differ from another one in a single value, such as a counter, a date or a missing value, or by
+    far less than from all others, as where rows were rounded. Each is predicted by its near duplicate, so
+    that scores and probabilities are too good even for noise. Keep one of them, or pass `groups` that hold
+    them together.
 
     See Also
     --------
-    corral.CopiedRowsWarning : Exact copies, which are left out together and harm nothing.
+    corral.CopiedRowsWarning : Exact duplicates, which are left out together and do no harm.
     """
 
 
 class ShiftedTableWarning(UserWarning):
     """Most rows of a table of ten rows or more lie outside the range of the training rows in a variable.
 
-    As where the units are others, or where rows come from another time or place. The warning has the medians,
-    and the power of ten between them if it is one. Labels and probabilities of such rows are extrapolated.
-    `predict` and all other methods that return labels, probabilities or densities warn, and so does `assess`.
+    Reasons may be other units of measurement, or rows from another time or place. The warning has the
+    medians, and the power of ten between them if there is one. Labels and probabilities of such rows are
+    extrapolated. `assess` and all methods that return labels, probabilities or densities warn.
 
     See Also
     --------
-    corral.CorralClassifier.is_novel : Tells rows that are unlike all training rows.
+    corral.CorralClassifier.is_novel : Finds rows that are unlike all training rows.
     """
 
 
@@ -75,28 +76,28 @@ def warn_of_shift(model: LocalModel, X: Floats, names: Sequence[str]) -> None:
         return
     low, high = model.class_ranges[:, 0].min(axis=0), model.class_ranges[:, 1].max(axis=0)
     n_outside = ((low > X) | (high < X)).sum(axis=0)
-    candidates = np.flatnonzero((n_outside > len(X) / 2.0) & (model.data.category_counts == 0)).tolist()
-    training = {j: model.training.X[:, j] for j in candidates}
+    shifted = np.flatnonzero((n_outside > len(X) / 2.0) & (model.data.category_counts == 0)).tolist()
+    training = {j: model.training.X[:, j] for j in shifted}
     medians = {
         names[j]: (float(np.nanmedian(X[:, j])), float(np.nanmedian(column)))
         for j, column in training.items()
         if np.count_nonzero(~np.isnan(column)) >= _FEWEST_TRAINING_ROWS
     }
     if medians:
-        counts = {names[j]: int(n_outside[j]) for j in candidates if names[j] in medians}
+        counts = {names[j]: int(n_outside[j]) for j in shifted if names[j] in medians}
         sentence = shifted_table(len(X), counts, medians, all_training_rows=model.has_all_rows)
         warn_user(sentence, ShiftedTableWarning)
 
 
 def warn_of_empty_selections(model: FittedModel) -> None:
-    """Warn of classes without relevant variables where the densities use those only, and advise other units.
+    """Warn of classes without relevant variables if densities use only these, and advise another scale.
 
-    Bandwidths shrink most in range and rank units.
+    Bandwidths shrink most with the scales "range" and "rank".
     """
     scale = model.settings.scale
     without = model.labels[(model.data.counts > 0.0) & ~model.relevant.any(axis=1)].tolist()
     if without and model.settings.features == "selected":
-        others = " or ".join(repr(unit) for unit in ("range", "rank") if unit != scale)
+        others = " or ".join(repr(other) for other in ("range", "rank") if other != scale)
         warn_user(
             f"no variable is relevant for the classes {without} in scale={scale!r}; where bandwidths hardly "
             f"shrink, try scale={others}.",
@@ -105,7 +106,7 @@ def warn_of_empty_selections(model: FittedModel) -> None:
 
 
 def warn_of_undescribed(labels: list[Any]) -> None:
-    """Warn of classes that no single variable tells from the others, if there are any."""
+    """Warn of classes without markers, if there are any."""
     if labels:
         warn_user(
             f"no variable was found to mark the classes {labels}: they may have too few rows, or differ from "
@@ -115,7 +116,7 @@ def warn_of_undescribed(labels: list[Any]) -> None:
 
 
 def warn_of_single_rows(y: NDArray[Any]) -> None:
-    """Warn where no class has a second row: without it nothing can be left out to judge by."""
+    """Warn if no class has a second row, since then no row can be left out."""
     classes, counts = np.unique(y, return_counts=True)
     if classes.size > 1 and counts.max() == 1:
         warn_user(
@@ -126,9 +127,9 @@ def warn_of_single_rows(y: NDArray[Any]) -> None:
 
 
 def warn_about_duplicates(n_duplicates: int, n_rows: int) -> None:
-    """Warn where copies are too many to be an accident."""
+    """Warn if there are too many duplicates to be an accident."""
     if are_many(n_duplicates, n_rows):
-        warn_user(copied_rows(n_duplicates, n_rows), CopiedRowsWarning)
+        warn_user(duplicate_rows(n_duplicates, n_rows), CopiedRowsWarning)
 
 
 def are_many(n_repeated: int, n_rows: int) -> bool:
@@ -137,10 +138,9 @@ def are_many(n_repeated: int, n_rows: int) -> bool:
 
 
 def warn_of_duplicates(estimator: Any, training: TrainingRows, n_duplicates: int) -> None:
-    """Warn of copies, and of near duplicates that no group holds together, if they are too many.
+    """Warn of duplicates, and of near duplicates that no group holds together, if they are too many.
 
-    Near duplicates are compared by column: of several variables of a column of dates, which are equal
-    together, the first has all that the others have.
+    Rows are compared by the first variable of each column: the variables of a date agree if the first does.
     """
     warn_about_duplicates(n_duplicates, len(training.X))
     first = np.unique(estimator.encoding_.column_positions(), return_index=True)[1]

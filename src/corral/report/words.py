@@ -33,12 +33,12 @@ from corral.sentences.scores import (
     expected_accuracy,
     explained_without,
     fitted_model,
-    most_frequent_mistake,
+    most_frequent_error,
     other_accuracy,
     recall_known_least,
     recognised_least,
 )
-from corral.sentences.tables import copied_rows, groups_of_rows
+from corral.sentences.tables import duplicate_rows, groups_of_rows
 
 
 def page_words(
@@ -129,7 +129,7 @@ def _quality(scored: ScoredPredictions) -> list[str]:
     predictions = scored.predictions
     scores, recalls = predictions.scores(), predictions.recalls()
     label, worst = max(recalls.items(), key=lambda item: item[1].n_mistaken)
-    error = most_frequent_mistake(label, worst.mistaken_for, worst.n_mistaken, worst.n_rows)
+    error = most_frequent_error(label, worst.mistaken_for, worst.n_mistaken, worst.n_rows)
     if not scored.unseen:
         return [accuracy_of_known_rows(len(predictions.truth), scores.accuracy), error]
     accuracy = accuracy_of_new_rows(
@@ -229,7 +229,7 @@ def _what_next(
         groups = estimator.model_.training.groups
         sentences.append(groups_of_rows(None if groups is None else np.unique(groups).size))
         if estimator.n_duplicates_:
-            sentences.append(copied_rows(estimator.n_duplicates_, estimator.model_.n_rows))
+            sentences.append(duplicate_rows(estimator.n_duplicates_, estimator.model_.n_rows))
     return [sentence for sentence in sentences if sentence]
 
 

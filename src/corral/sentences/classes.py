@@ -15,32 +15,33 @@ from corral.sentences.numbers import (
     range_texts,
 )
 
-# Phrases about a class, of each kind: more than four are not read.
+# At most four phrases of each kind describe a class: readers skip more.
 MOST_PHRASES = 4
 
-# Part of the largest effect below which a marker is not shown: it adds little to what the first one says.
+# A marker is shown if its effect is at least this part of the largest one.
 LEAST_PART = 1.0 / 3.0
 
-# Digits of the ends of a range: they are rounded already, and a double has 15 that are sure.
+# Digits of the ends of a range, which are rounded already: a double holds 15 digits exactly.
 _DIGITS_OF_ENDS = 15
 
 NO_MARKER = "no variable found"
 NO_MARKER_AT_ALL = (
-    "No variable stands out as describing a class: no test of values or of single levels shows one to differ "
-    "from the others by more than chance and not negligibly. Labels rest on variables together."
+    "No single variable describes a class: no test of values or of single categories finds a class that "
+    "differs from the others by more than chance and not negligibly. Labels rest on several variables "
+    "together."
 )
 RANKING = (
-    "Markers that tell the class best from all other rows come first. The effect measures that, from -1 to "
-    "1: Cliff's delta (twice the area under the ROC curve, less 1) of values or of their distances from the "
-    f"median, or the difference of two shares. A class shows at most {MOST_PHRASES} variables, and none with "
-    "less than a third of the largest effect."
+    "The markers that separate the class best from all other rows come first. The effect measures the "
+    "separation, from -1 to 1: Cliff's delta (twice the area under the ROC curve, less 1) of values or of "
+    f"their distances from the median, or the difference of two shares. At most {MOST_PHRASES} variables are "
+    "shown for a class, and none with less than a third of the largest effect."
 )
 
 
 def frequency_words(low: float, high: float, word: str, category: str | None = None, n_alike: int = 1) -> str:
-    """Say what is "more often" or "less often", as in "= 1 more often": a category, a value or a range.
+    """Say that a category, a value or a range is "more often" or "less often", as in "= 1 more often".
 
-    NaN is an end without limit. `n_alike` categories are as frequent as the one that is named.
+    NaN is an end without limit. `n_alike` categories have the frequency of the named one, which is included.
     """
     if category is not None:
         more = (
@@ -66,7 +67,7 @@ def difference(
 ) -> str:
     """Say how a class differs in a variable, as in "petal length low (1.5; others 4.9)".
 
-    Numbers are those of the class, of all other rows and of the background: medians, quartiles, and shares.
+    The numbers are medians, quartiles and shares, each of the class, of all other rows and of the background.
     The background is shown if it is only `n_background` of the `n_others` other classes; 0 means all of them.
     """
     if not direction:
@@ -82,7 +83,7 @@ def difference(
 
 
 def often_missing(name: str, shares: Sequence[float], n_background: int, n_others: int) -> str:
-    """Say that a class lacks a variable more or less often than all other rows; see `difference`."""
+    """Say that a variable is missing more or less often in a class than in all other rows."""
     word = "more" if shares[0] > shares[1] else "less"
     texts = percent_texts(shares[: 3 if n_background else 2])
     return f"{name} missing {word} often ({_beside_others(texts, n_background, n_others, 'of all others')})"
@@ -97,7 +98,7 @@ def _beside_others(texts: Sequence[str], n_background: int, n_others: int, all_o
 def class_lines(
     differences: Sequence[str], n_more: int, missing: Sequence[str], rests_on: Sequence[str]
 ) -> list[str]:
-    """Lines on a class: its first markers, values that it often lacks, and what its labels also rest on.
+    """Lines on a class: its first markers, missing values, and variables that its labels also rest on.
 
     `n_more` markers are not among the first ones.
     """
@@ -107,7 +108,7 @@ def class_lines(
 
 
 def mirrored_lines(other: str, rests_on: Sequence[str]) -> list[str]:
-    """Lines on the first of two classes, if the second one has the same markers."""
+    """Lines on the first of two classes if the second one has the same markers."""
     return [f"the same variables as for {other}, the other way round", *_also(rests_on)]
 
 
@@ -127,25 +128,31 @@ def number_of_markers(n_described: int, n_variables: int, fewest: int, most: int
     return (
         f"{counted(n_described, 'variable')} of {n_variables} "
         f"{'describes' if n_described == 1 else 'describe'} at least one class, {each} in each class. A "
-        "variable describes a class if its values there are higher, lower, closer together, further apart or "
-        "otherwise distributed than in the background of the class, by more than chance and not negligibly. "
-        "The background is all other classes; or only those other classes that are alike in the variable."
+        "variable describes a class if its values there are higher, lower, closer together, further apart "
+        "or differently distributed than in the background of the class, by more than chance and not "
+        "negligibly. The background is all other classes, or only the other classes that are alike in the "
+        "variable."
     )
 
 
 def needless_variables(needless: Sequence[str], carrying: Sequence[str], n_variables: int) -> str:
-    """Say which variables neither describe a class nor carry evidence; empty if there are none."""
+    """Say which variables neither describe a class nor have evidence; empty if there are none.
+
+    `carrying` are variables that describe no class, but have evidence.
+    """
     if not needless:
         return ""
     describe, carry, they, them = (
         ("describes", "carries", "it", "it") if len(needless) == 1 else ("describe", "carry", "they", "them")
     )
-    said = (
+    sentences = (
         f"{counted(len(needless), 'variable')} of {n_variables} {describe} no class and, on average over the "
         f"rows of each class, {carry} no evidence: {listed(needless, str, 10)}. Evidence depends on the "
-        f"other values of a row, so that {they} may count in single ones. Where measuring is costly, try "
-        f"without {them}."
+        f"other values of a row, so that {they} may matter in single rows. If measuring is costly, try a "
+        f"model without {them}."
     )
     if not carrying:
-        return said
-    return f"{said} Others describe no class either, but labels rest on them: {listed(carrying, str, 10)}."
+        return sentences
+    return (
+        f"{sentences} Others describe no class either, but labels rest on them: {listed(carrying, str, 10)}."
+    )

@@ -1,7 +1,7 @@
 """Numbers, values and lists as text.
 
-Four digits are enough to read, but not to tell codes or dates apart: whole numbers keep all their
-digits, and numbers that are compared get as many as it takes.
+Numbers have four significant digits. Whole numbers keep all their digits, since they may be codes or dates,
+and numbers that are compared get as many digits as it takes to look different.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-# Significant digits of measured numbers, of numbers that are told apart, and of numbers that somebody wrote:
-# a number with more digits was calculated.
+# Significant digits of measured numbers, of numbers that are compared (at most), and of numbers that somebody
+# wrote: a number with more digits was calculated.
 _DIGITS = 4
 _MOST_DIGITS = 12
 _DIGITS_WRITTEN = 10
@@ -41,7 +41,7 @@ def number_text(value: float, digits: int = _DIGITS) -> str:
 
 
 def different_texts(values: Sequence[float], least_digits: int = _DIGITS) -> list[str]:
-    """Write numbers with so many digits that those that differ look different, as in 52.371 and 52.375.
+    """Write numbers with enough digits for different numbers to look different, as in 52.371 and 52.375.
 
     Numbers that agree in twelve digits count as equal.
     """
@@ -65,7 +65,7 @@ def range_texts(*ranges: Sequence[float]) -> list[str]:
 
 
 def percent_texts(shares: Sequence[float]) -> list[str]:
-    """Write shares as percentages, with at most two decimals if the first one would look like the second."""
+    """Write shares as percentages, with up to two decimals if the first two differ but look alike."""
     for digits in range(3):
         texts = [f"{share:.{digits}%}" for share in shares]
         if shares[0] == shares[1] or texts[0] != texts[1]:
@@ -82,7 +82,7 @@ def _compare_widths(ends: Sequence[float]) -> int:
 
 
 def exact_text(value: float) -> str:
-    """Write a number that many rows have as the table has it, unless it has more than ten digits."""
+    """Write a number as the table has it, unless it has more than ten digits."""
     value = float(value)
     if value.is_integer() or float(f"{value:.{_DIGITS_WRITTEN}g}") != value:
         return number_text(value)

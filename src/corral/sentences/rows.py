@@ -9,14 +9,13 @@ from typing import Any
 from corral.sentences.numbers import counted, different_texts, listed, named_value, value_text
 from corral.sentences.tables import CHANCE_OF_NOVELTY
 
-# Variables of a row for and against its label.
+# Variables that are named for the label of a row, and against it.
 _MOST_REASONS = 3
 
-# Of labels with less than this probability more than one in ten is wrong by chance, if probabilities are
-# right: then an error is no reason to doubt the record.
+# Labels with a lower probability are often wrong by chance: then an error is no reason to doubt the record.
 _CONFIDENT = 0.9
 
-# Less evidence changes odds by less than 5%, which no reader would call a reason.
+# Less evidence changes odds by less than 5%, which is not worth a sentence.
 NO_EVIDENCE = math.log(1.05)
 
 
@@ -54,15 +53,15 @@ def value_beside_class(
     beside = [] if typical is None else [f"typically {texts[1]}"]
     beside += [f"from {texts[-2]} to {texts[-1]}"] if ends else []
     beside += ["unusual beside its other values"] if inside else []
-    said = named_value(name, value, texts[0])
-    return f"{said} ({label} {'; '.join(beside)})" if beside else said
+    text = named_value(name, value, texts[0])
+    return f"{text} ({label} {'; '.join(beside)})" if beside else text
 
 
 def novelty(nearest: Any, values: Sequence[str], *, in_training: bool) -> str:
-    """Say that a row is unlike all training rows, or all others if it is one, and which values make it so."""
+    """Say that a row is unlike all (other) training rows, and which values make it so."""
     unlike = f"unlike all{' other' * in_training} training rows"
     if not values:
-        return f"{unlike}, and nearest to those of {nearest}, from which it differs by all variables a little"
+        return f"{unlike}; from {nearest}, the nearest class, it differs a little in all variables"
     return f"{unlike}; from {nearest}, the nearest class, it differs most by {', '.join(values)}"
 
 
@@ -83,14 +82,16 @@ def place(nearest: Any, typical_share: float, novel: str, lacking: Sequence[str]
     """
     if novel:
         return f"It is novel: {novel}. {CHANCE_OF_NOVELTY}"
-    said = (
+    sentence = (
         f"The class nearest to it is {nearest}: {typical_share:.{int(typical_share < 0.1)}%} of the training "
         "rows of this class, this row included, are at most as typical."
     )
     if not lacking:
-        return said
+        return sentence
     names = listed(lacking, str)
-    return f"{said} No row of {nearest} has a value of {names}, so that only other variables are compared."
+    return (
+        f"{sentence} No row of {nearest} has a value of {names}, so that only other variables are compared."
+    )
 
 
 def reasons(
@@ -119,7 +120,7 @@ def reasons(
 
 
 def odds(label: Any, rival: Any, base: float, log_odds: float) -> str:
-    """Say how the odds of two classes stand before any variable is known, and with all of them."""
+    """Say what the odds of two classes are before any variable is known, and with all of them."""
     return (
         f"Before any variable is known, {_more_likely(base, label, rival)}; with all of them, "
         f"{_more_likely(log_odds, label, rival)}."
@@ -127,7 +128,7 @@ def odds(label: Any, rival: Any, base: float, log_odds: float) -> str:
 
 
 def times(evidence: float) -> str:
-    """Write a factor of odds, whichever way it points."""
+    """Write the factor of the odds, above 1 whatever the sign of the evidence."""
     factor = math.exp(min(abs(evidence), 100.0))
     if factor > 1e6:
         return "more than a million times"
@@ -142,12 +143,12 @@ def _more_likely(log_odds: float, label: Any, rival: Any) -> str:
 
 
 def support(label: Any, effective_rows: float) -> str:
-    """Say how many training rows carry the density of the label at a row."""
+    """Say how many training rows are behind the density of the label at a row."""
     return f"The label {label} rests on about {counted(round(effective_rows), 'training row')}."
 
 
 def training_row(name: Any, *, equal: bool = False) -> str:
-    """What a training row is called: its label, or its number with the word; and whether it equals a row."""
+    """Name a training row by its label or number, and say if it equals the explained row."""
     return (name if isinstance(name, str) else f"row {name}") + ", which equals it" * equal
 
 
@@ -160,24 +161,26 @@ def nearest_rows(
     stands_out: bool,
     n_tied: int,
 ) -> str:
-    """Name the training rows most like a row, or those nearest to it if the density rests on many alike.
+    """Name the training rows with the largest shares, or the nearest rows if many shares are alike.
 
-    None is named if more rows are tied than names are given. `equal` says which of them equal the row.
+    No row is named if more rows are tied than names are given. `equal` says which of them equal the row.
     """
     if n_tied > len(names):
-        return f"{no_row_stands_out(label)}: {n_tied} have the same part in its density, and are as near."
+        return (
+            f"{no_row_stands_out(label)}: {n_tied} have the same share of its density, and are equally near."
+        )
     called = [training_row(name, equal=is_equal) for name, is_equal in zip(names, equal, strict=True)]
     if not stands_out:
         return (
-            f"{no_row_stands_out(label)}: many have the same part in its density. The nearest, by the "
-            f"variables that carry the label, are {', '.join(called)}."
+            f"{no_row_stands_out(label)}: many have the same share of its density. The nearest, by the "
+            f"variables with the most evidence, are {', '.join(called)}."
         )
     listed_rows = ", ".join(f"{name} ({share:.0%})" for name, share in zip(called, shares, strict=True))
     return f"Training rows of {label} most like it, with their share of its density: {listed_rows}."
 
 
 def no_row_stands_out(label: Any) -> str:
-    """Say that no training row of a class is more like a row than many others."""
+    """Say that no training row of a class has a larger share than many others."""
     return f"No training row of {label} stands out"
 
 
@@ -188,12 +191,12 @@ def nearest_rows_caption(label: Any, equal: Sequence[bool], *, stands_out: bool,
         return f"Nearest training rows of {label}: {len(equal)} of {n_tied} that are equally near."
     if not stands_out:
         return (
-            f"Nearest training rows of {label}, by the variables that carry the label.{itself} "
-            f"{no_row_stands_out(label)}: many have the same part in its density."
+            f"Nearest training rows of {label}, by the variables with the most evidence.{itself} "
+            f"{no_row_stands_out(label)}: many have the same share of its density."
         )
     return (
-        f"Nearest training rows of {label}.{itself} The density of a class says how closely its rows crowd "
-        "around this one; a share is the part of it that one training row brings."
+        f"Nearest training rows of {label}.{itself} The density of a class is high where its rows lie close "
+        "together; a share is the part of the density that one training row contributes."
     )
 
 
@@ -211,7 +214,7 @@ _UNUSUAL = ", more than at 95 in 100 training rows"
 
 
 def rows_to_look_at(n_listed: int, n_rows: int, counts: Mapping[str, int], *, truth_known: bool) -> str:
-    """Say which rows are listed, and how many of all have which reason for a look."""
+    """Say which rows are listed, and how many of all rows have which reason for a look."""
     what = "recorded class" if truth_known else "label"
     named = ", ".join(f"{n} {name}" for name, n in counts.items())
     return (

@@ -10,22 +10,25 @@ from corral.sentences.numbers import counted, interval_text, listed
 EVERY_DIGIT = (
     "Rows are compared in every digit, so a training row that was rounded or converted counts as new."
 )
-# What scores are called, and what they are.
+# Names and meanings of scores.
 SCORES = {
     "accuracy": ("accuracy", "share of rows with the right label"),
     "balanced_accuracy": ("balanced accuracy", "mean recall of the classes"),
     "auc": ("AUC", "probability that a row of a class ranks above another row; 0.5 is chance"),
     "average_precision": ("average precision", "mean precision over the thresholds of a class"),
-    "log_loss": ("log loss", "mean surprise at the right class; lower is better"),
+    "log_loss": ("log loss", "mean of minus the log probability of the right class; lower is better"),
     "brier_score": (
         "Brier score",
         "squared error of the probabilities, from 0 to 1 (two classes) or 2 (more); lower is better",
     ),
-    "calibration_error": ("calibration error", "how far the probability of a label is from the share right"),
+    "calibration_error": (
+        "calibration error",
+        "mean distance between the probability of labels and the share that is right",
+    ),
 }
 ASK_FOR_SAMPLE_SIZES = (
-    "How many rows of each class a wanted accuracy takes is not on this page: ask for it by --goal, or hand "
-    "over what estimate_sample_sizes returns."
+    "This page does not show how many rows of each class a wanted accuracy takes: ask for it by --goal, or "
+    "pass the result of estimate_sample_sizes."
 )
 
 
@@ -33,31 +36,33 @@ def fitted_model(
     name: str, n_classes: int, n_rows: float, n_variables: int, steps: Sequence[str], source: str | None
 ) -> str:
     """Say what a model was fitted to; `steps` come before it in a pipeline."""
-    said = f"{name} learnt {n_classes} classes from {counted(n_rows, 'row')} with "
-    said += f"{counted(n_variables, 'variable')}."
+    sentences = f"{name} learnt {n_classes} classes from {counted(n_rows, 'row')} with "
+    sentences += f"{counted(n_variables, 'variable')}."
     if steps:
-        said += f" It is the last step of a pipeline; values are those after {', '.join(steps)}."
-    return f"{said} The rows on this page are of {source}." if source else said
+        sentences += (
+            f" It is the last step of a pipeline; values are shown as they are after {', '.join(steps)}."
+        )
+    return f"{sentences} The rows on this page are of {source}." if source else sentences
 
 
-# The condition of scores that count classes by priors which are not their shares of the training rows.
+# The condition under which scores hold if priors are not the class frequencies of the training rows.
 IF_PRIORS_HOLD = "if classes are as frequent as the priors say"
 
 
 def expected_accuracy(accuracy: float, log_loss: float, *, by_shares: bool) -> str:
-    """Say what cross-validation lets expect of new rows; `by_shares` if priors are the shares of classes."""
+    """Say what accuracy to expect for new rows; `by_shares` if priors are the class frequencies."""
     rows = "Of new rows like the training rows" if by_shares else f"Of new rows, {IF_PRIORS_HOLD}"
     return (
-        f"{rows}, about {accuracy:.1%} should get the right label, with a log loss of {log_loss:.3f}: so it "
-        "was in cross-validation, each training row predicted without itself."
+        f"{rows}, about {accuracy:.1%} should get the right label, with a log loss of {log_loss:.3f}. This "
+        "is the result of cross-validation, in which each training row is predicted without itself."
     )
 
 
 def accuracy_of_known_rows(n_rows: int, accuracy: float) -> str:
-    """Say how many labels of rows are right that a model may have been fitted to."""
+    """Say how many labels are right in rows that the model may have been fitted to."""
     return (
         f"{accuracy:.1%} of the {counted(n_rows, 'row')} given get the right label. If they are training "
-        "rows, fewer new rows will: the model has seen them."
+        "rows, fewer new rows will: the model was fitted to these."
     )
 
 
@@ -70,7 +75,7 @@ def accuracy_of_new_rows(
     log_loss: float,
     calibration_error: float,
 ) -> str:
-    """Say how many labels are right of rows that a model has not seen, and how good probabilities are."""
+    """Say how many labels are right in rows that the model was not fitted to, and give other scores."""
     ranks = "" if auc is None else f"The AUC is {auc:.3f}. "
     return (
         f"Of {rows}, {accuracy:.1%} get the right label ({interval}); the most frequent class has "
@@ -79,12 +84,12 @@ def accuracy_of_new_rows(
     )
 
 
-def most_frequent_mistake(label: Any, mistaken_for: Any, n_mistaken: int, n_rows: int) -> str:
+def most_frequent_error(label: Any, mistaken_for: Any, n_mistaken: int, n_rows: int) -> str:
     """Say which class is taken for which other one most often."""
     if not n_mistaken:
         return "Every label is right."
     rows = f"{n_mistaken} of {counted(n_rows, 'row')} of {label}"
-    return f"The most frequent mistake is to take {label} for {mistaken_for}: {rows}."
+    return f"The most frequent error is to take {label} for {mistaken_for}: {rows}."
 
 
 def recall_known_least(
@@ -95,11 +100,10 @@ def recall_known_least(
     certainty = f"{interval_text(interval)}, from {rows}"
     if interval is None:
         certainty = f"its {rows} are of one group, so there is no interval"
-    more = f"More rows of {label}, of new groups, would tell most."
+    more = f"Rows of {label} in new groups would help most."
     if n_more is not None:
         more = (
-            f"To know it twice as well, which does not raise it, judge about {n_more} more rows of {label}, "
-            f"{n_more + n_rows} in all."
+            f"To halve the interval, predict about {n_more} more rows of {label}, {n_more + n_rows} in all."
         )
     return f"The recall of {label} is the least certain: {certainty}. {more}"
 
@@ -107,24 +111,24 @@ def recall_known_least(
 def recognised_least(label: Any, n_right: int, n_rows: int, mistaken_for: Any) -> str:
     """Say which class has the lowest recall."""
     return (
-        f"The class recognised least is {label}, with {n_right} of {counted(n_rows, 'row')} right, most "
-        f"often taken for {mistaken_for}: look for variables that tell these two apart."
+        f"The class with the lowest recall is {label}, with {n_right} of {counted(n_rows, 'row')} right. It "
+        f"is most often taken for {mistaken_for}: look for variables that separate these two."
     )
 
 
 def curve_begins(n_rows: int, accuracy: float) -> str:
     """Say where a learning curve begins."""
     return (
-        f"With the {n_rows} rows there are, the curve has the accuracy {accuracy:.3f}, estimated from "
-        "training rows that are predicted by each other."
+        f"With the {n_rows} rows there are, the curve has the accuracy {accuracy:.3f}, estimated by "
+        "leave-one-out: each training row is predicted by the others."
     )
 
 
 def other_accuracy(accuracy: float, claim: str) -> str:
     """Say why the accuracy on held-out rows is not that of a learning curve."""
     return (
-        f"The {accuracy:.1%} of the summary were counted on rows {claim}: the two differ by chance and by "
-        "how many rows were learnt from. Compare what more rows would bring with the first."
+        f"The {accuracy:.1%} of the summary were counted on rows {claim}. The two differ by chance and in "
+        "the number of rows that the models were fitted to. Compare the effect of more rows with the first."
     )
 
 
@@ -133,7 +137,7 @@ def accuracy_interval(
 ) -> str:
     """Write the 95 % interval of an accuracy, and how many groups it rests on if rows have groups."""
     if interval is None:
-        return "no interval, since all are of one group"
+        return "no interval, since all rows are of one group"
     groups = "" if n_groups is None else f" from {counted(n_groups, 'group')}"
     return f"95% interval {interval_text(interval, style)}{groups}"
 
@@ -143,7 +147,7 @@ def explained_without(n_models: int) -> str:
     models = "one model" if n_models == 1 else f"{n_models} models, one for each fold"
     return (
         f"Each is labelled and explained by a model that was fitted without it ({models}), so that the "
-        "errors here are those counted on this page. The final model, which the other "
+        "errors here are the errors counted on this page. The final model, which the other "
         "sections show, is fitted to all rows."
     )
 
@@ -158,18 +162,18 @@ def ranking(
 ) -> list[str]:
     """Say how to read the ROC curve and the precision-recall curve of a class."""
     first, second = (
-        f"{value:.3f}" + (f" ({interval_text(interval)})" if interval else "")
+        f"{value:.3f}" + (f" (95% interval {interval_text(interval)})" if interval else "")
         for value, interval in ((auc, auc_interval), (precision, precision_interval))
     )
     return [
-        f"AUC of {label}: {first}. On the diagonal its rows would rank like any others.",
-        f"Average precision of {label}: {second}. Without variables it would be {share:.3f}, its share "
-        "of the rows.",
+        f"AUC of {label}: {first}. On the diagonal its rows would rank like all other rows.",
+        f"Average precision of {label}: {second}. By chance it would be {share:.3f}, the share of {label} in "
+        "the rows.",
     ]
 
 
 def threshold_costs(label: Any) -> str:
-    """Say how a threshold is put to use."""
+    """Say how to use a threshold."""
     return (
         f"A row is called {label} if its probability of {label} is at least the threshold. To use a "
         f"threshold t, compare predict_proba with it, or decide by costs: t for a row that is falsely "
@@ -179,27 +183,27 @@ def threshold_costs(label: Any) -> str:
 
 def grouped_rows(name: str, n_groups: int) -> str:
     """Say that rows of a group were held out together, and how many groups intervals rest on."""
-    intervals = f"intervals are for new groups, of which {n_groups} were held out"
+    intervals = f"{n_groups} groups were held out, and intervals are for new groups"
     if n_groups == 1:
-        intervals = "all are of one group, which gives no interval: say --cv, or a larger --test-size"
+        intervals = "all are of one group, so there is no interval: use --cv, or a larger --test-size"
     return f"rows that share {name!r} were held out together; {intervals}"
 
 
 def reliability(n_groups: int | None) -> str:
-    """Say how to read a picture of how often labels are right, by their probability."""
+    """Say how to read the figure that compares the probability of labels with the share that is right."""
     groups = (
         ""
         if n_groups is None
         else f" from {counted(n_groups, 'group')}; where all rows are of one group there is none"
     )
     return (
-        "On the diagonal, labels are right as often as they claim. A larger dot stands for more rows; bars "
-        f"are 95 % intervals{groups}."
+        "On the diagonal, labels are right as often as their probability says. Larger dots stand for more "
+        f"rows; bars are 95 % intervals{groups}."
     )
 
 
 def useless_labels(accuracy: float, share: float, log_loss: float, entropy: float, advice: str) -> str:
-    """Say that neither labels nor probabilities are better than the frequencies of the classes."""
+    """Say that neither labels nor probabilities are better than the class frequencies."""
     return (
         f"the accuracy, {accuracy:.3f}, is not above the {share:.3f} of always naming the most frequent "
         f"class by more than chance, and the log loss, {log_loss:.3f}, is not below the {entropy:.3f} of the "
@@ -207,7 +211,7 @@ def useless_labels(accuracy: float, share: float, log_loss: float, entropy: floa
     )
 
 
-NO_DIFFERENCE = "these variables may not tell the classes apart, so do not rely on its labels"
+NO_DIFFERENCE = "these variables may not separate the classes, so do not rely on its labels"
 TRY_POOL = "do not rely on its labels, and try CorralClassifier (--estimator cv)"
 
 
@@ -230,39 +234,39 @@ def worse_by_equal_priors(accuracy: float, share: float) -> str:
 def rarely_called(
     classes: Sequence[tuple[Any, int, int, float]], never_right: Sequence[Any], *, two_classes: bool
 ) -> str:
-    """Say that classes hardly ever get their label although they could be found, and how.
+    """Say that rows of some classes hardly ever get their label, and what would change that.
 
-    Of each there are its label, how many rows are called it, how many are of it, and its AUC. Classes that
-    are `never_right` are others of which no row gets its label.
+    `classes` has for each the label, the number of rows that get it, the number of rows of the class, and the
+    AUC. No row of the classes in `never_right` gets its label.
     """
     if len(classes) == 1:
         ((label, n_called, n_rows, auc),) = classes
         called = f"only {counted(n_called, 'row')} {'is' if n_called == 1 else 'are'}"
-        found = (
+        finding = (
             f"{called if n_called else 'no row is'} called {label}, although {n_rows} are {label} and its "
             f"probability ranks them above others (AUC {auc:.3f}; chance is 0.5)"
         )
     else:
         shown = [f"{label} ({called} for {n}; AUC {auc:.3f})" for label, called, n, auc in classes]
-        found = (
+        finding = (
             f"{len(classes)} classes are named too rarely, although their probabilities rank their rows "
             f"above others (labels for rows of the class; chance is an AUC of 0.5): {listed(shown, str, 10)}"
         )
     if never_right:
-        found += f"; no row of {listed(never_right, str, 10)} gets its label either"
+        finding += f"; no row of {listed(never_right, str, 10)} gets its label either"
     threshold = ", or choose a lower threshold than 0.5" if two_classes else ""
     uniform = "fit with priors='uniform' (--priors uniform)"
-    costs = "state what mistakes cost (decide, or corral predict --costs)"
+    costs = "state the costs of errors (decide, or corral predict --costs)"
     return (
-        f"{found}. To find more of them, and more false ones, {uniform}{',' if threshold else ' or'} {costs}"
-        f"{threshold}."
+        f"{finding}. To find more of them, with more false alarms, {uniform}{',' if threshold else ' or'} "
+        f"{costs}{threshold}."
     )
 
 
 def threshold_consequences(
     label: Any, threshold: float, n_called: int, n_right: int, n_rows: int, n_all: int
 ) -> str:
-    """Say what comes of calling every row whose probability of a class is at least a threshold."""
+    """Say how many rows get a label, rightly and wrongly, if its probability need only reach a threshold."""
     precision = f", {n_right / n_called:.1%} of them rightly" if n_called else ""
     return (
         f"With the threshold {threshold:g}, {n_called} of {counted(n_all, 'row')} are called {label}"

@@ -3,40 +3,43 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from corral.sentences.numbers import counted, different_texts
+from corral.sentences.numbers import counted, different_texts, listed
 
 # A ratio whose decimal logarithm is this close to a whole number looks like a change of units.
 _NEAR_A_POWER = 0.1
 
+# Columns with unknown categories that are named.
+_MOST_COLUMNS = 3
+
 # Variables that are named as the reason of a shift.
 _MOST_UNLIKE = 3
 
-# P-value of the number of novel rows below which these are more than chance makes: one report in a hundred
-# would say so wrongly.
+# Level of the test whether novel rows are more than by chance: one report in a hundred would say so wrongly.
 _MORE_THAN_CHANCE = 0.01
 
 
 def group_is_target(name: str) -> str:
-    """Refuse the column of the classes as that of the groups."""
+    """Refuse the target as the column of the groups."""
     return f"group {name!r} is the target: a group is what several rows come from, such as a patient."
 
 
 def target_left_out(name: str) -> str:
-    """Refuse to leave out the column of the classes, as an id for example."""
+    """Refuse to leave out the target, for example as an id."""
     return f"the target, {name!r}, cannot be left out."
 
 
-def copied_rows(n_duplicates: int, n_rows: int) -> str:
-    """Say how many rows are copies, and what follows."""
-    verb = "is a copy of another" if n_duplicates == 1 else "are copies of others"
-    return f"{n_duplicates} of {n_rows} rows {verb}; a row and its copies are left out together."
+def duplicate_rows(n_duplicates: int, n_rows: int) -> str:
+    """Say how many rows are duplicates, and that they are left out together."""
+    verb = "is a duplicate of another" if n_duplicates == 1 else "are duplicates of others"
+    return f"{n_duplicates} of {n_rows} rows {verb}; a row and its duplicates are left out together."
 
 
 def numbers_as_text(name: str, example: str, row: Any, beside: Sequence[str]) -> str:
-    """Say that a column holds numbers as text, and what stands `beside` them, if anything."""
+    """Say that a column holds numbers as text; `beside` lists what stands beside the numbers."""
     if not beside:
         return f"column {name!r} holds numbers as text, such as {example[:40]!r} in row {row}"
     return (
@@ -46,9 +49,9 @@ def numbers_as_text(name: str, example: str, row: Any, beside: Sequence[str]) ->
 
 
 def dates_as_variables(name: str, parts: Sequence[str], order: str, remedy: str) -> str:
-    """Say which variables a column of dates becomes, and what to do if its dates are rather names.
+    """Say which variables a column of dates becomes, and the remedy if the dates are names of categories.
 
-    `order` says how dates were read, as in "month day year", where they may be read otherwise.
+    `order` says how dates were read, as in "month day year", if they could be read in another way.
     """
     are = "is its variable" if len(parts) == 1 else "are its variables"
     read = f", read as {order}" if order else ""
@@ -61,23 +64,37 @@ def variables_of_dates(parts: Sequence[str]) -> str:
 
 
 def no_dates(name: str, counts: Mapping[str, int]) -> str:
-    """Say how many values of a column of dates are none, and which is the first; `counts` has all of them."""
+    """Say how many values of a column of dates are no dates; `counts` has them, the first one first."""
     n, first = sum(counts.values()), repr(next(iter(counts))[:40])
     if n == 1:
         return f"1 value of column {name!r}, {first}, cannot be read as a date and counts as missing"
     return f"{n} values of column {name!r}, the first {first}, cannot be read as dates and count as missing"
 
 
+def unknown_categories(unknown: Mapping[str, Counter[str]]) -> str:
+    """Say how many values are categories that no training row has; `unknown` counts them by column."""
+    n = sum(counts.total() for counts in unknown.values())
+    by_column = [
+        f"{counts.total()} of {name!r} (such as {next(iter(counts))[:40]!r})"
+        for name, counts in unknown.items()
+    ]
+    shown = listed(by_column, str, _MOST_COLUMNS, " of the columns")
+    return (
+        f"{n} value{'s are categories' if n > 1 else ' is a category'} that no training row has, and "
+        f"count{'s' * (n == 1)} as missing: {shown}."
+    )
+
+
 def groups_of_rows(n_groups: int | None) -> str:
     """Say how many groups the training rows have, or that groups may have been overlooked."""
     if n_groups is None:
         return (
-            "Rows have no groups. If several come from one thing, such as a patient, name it (--group, or "
-            "groups in fit): scores are too good otherwise."
+            "Rows have no groups. If several rows come from one thing, such as a patient, name it (--group, "
+            "or groups in fit): otherwise scores are too good."
         )
     return (
-        f"The training rows are of {counted(n_groups, 'group')}, and were left out by groups: rows of new "
-        "groups tell more than further rows of these."
+        f"The training rows are of {counted(n_groups, 'group')}, and each group was left out as a whole. "
+        "Rows of new groups improve a model more than further rows of these groups."
     )
 
 
@@ -87,9 +104,9 @@ def number_of_novel_rows(n_novel: int) -> str:
 
 
 def novel_rows(n_novel: int, n_rows: int, pvalue: float | None, where: str = "") -> str:
-    """Say how many rows are novel, and whether these are more than chance makes.
+    """Say how many rows are novel, and whether these are more than by chance.
 
-    `pvalue` is that of the number of novel rows, None if the rows are no random sample. `where` says where
+    `pvalue` belongs to the number of novel rows; None if the rows are no random sample. `where` says where
     the rows are, as in " on this page".
     """
     if not n_novel:
@@ -98,17 +115,17 @@ def novel_rows(n_novel: int, n_rows: int, pvalue: float | None, where: str = "")
             "training rows of all classes together."
         )
     are, them = ("is", "it") if n_novel == 1 else ("are", "them")
-    said = (
+    sentence = (
         f"{n_novel} of {counted(n_rows, 'row')}{where} {are} novel: less typical, at the class nearest to "
         f"{them}, than 99 in 100 training rows of all classes together."
     )
     if pvalue is None:
-        return f"{said} {CHANCE_OF_NOVELTY}"
+        return f"{sentence} {CHANCE_OF_NOVELTY}"
     verdict = "significantly" if more_than_chance(pvalue) else "not significantly"
     this = "this is" if n_novel == 1 else "these are"
     return (
-        f"{said} By chance about {0.01 * n_rows:.2g} would be; {this} {verdict} more (beta-binomial test at "
-        f"0.01, {_pvalue_text(pvalue)})."
+        f"{sentence} By chance about {0.01 * n_rows:.2g} would be; {this} {verdict} more (beta-binomial test "
+        f"at 0.01, {_pvalue_text(pvalue)})."
     )
 
 
@@ -116,7 +133,7 @@ CHANCE_OF_NOVELTY = "About 1 in 100 rows that are like the training rows is nove
 
 
 def more_than_chance(pvalue: float) -> bool:
-    """Whether novel rows are more than chance makes, by the p-value of their number."""
+    """Whether novel rows are more than by chance, from the p-value of their number."""
     return pvalue < _MORE_THAN_CHANCE
 
 
@@ -140,7 +157,7 @@ def why_novel(
     named = _most_frequent(counts, n_explained, medians, all_training_rows=all_training_rows)
     if not named:
         return ""
-    first = "" if n_explained == n_novel else f"{n_explained} of the novel rows were looked at. "
+    first = "" if n_explained == n_novel else f"{n_explained} of the novel rows were explained. "
     return f"{first}What makes them unlike the training rows is most often {named}: {_CHECK_UNITS}"
 
 
@@ -161,8 +178,7 @@ def shifted_table(
 
 
 _CHECK_UNITS = (
-    "see whether the units are those of the training rows, and whether the rows were measured in the same "
-    "way."
+    "check whether the rows have the units of the training rows, and were measured in the same way."
 )
 
 
@@ -173,7 +189,7 @@ def _most_frequent(
     *,
     all_training_rows: bool,
 ) -> str:
-    """Name the variables that concern at least half of the rows, with their medians."""
+    """Name the variables that are counted in at least half of the rows, with their medians."""
     training = "training rows" if all_training_rows else "the training rows that the model keeps"
     beside = {name: f"; {_two_medians(*pair, training)}" for name, pair in medians.items()}
     most = sorted(counts, key=lambda name: -counts[name])[:_MOST_UNLIKE]
@@ -187,10 +203,10 @@ def _most_frequent(
 def _two_medians(median: float, training_median: float, training: str) -> str:
     """Write two medians, and the power of ten between them if it is one, as where units differ."""
     texts = different_texts([median, training_median])
-    said = f"median {texts[0]}, of {training} {texts[1]}"
+    medians = f"median {texts[0]}, of {training} {texts[1]}"
     if median * training_median <= 0.0:
-        return said
+        return medians
     power = math.log10(median / training_median)
     if round(power) == 0 or abs(power - round(power)) > _NEAR_A_POWER:
-        return said
-    return f"{said}: about {10 ** abs(round(power))} times {'larger' if power > 0.0 else 'smaller'}"
+        return medians
+    return f"{medians}: about {10 ** abs(round(power))} times {'larger' if power > 0.0 else 'smaller'}"
