@@ -184,7 +184,7 @@ def fitted():
 
 
 @pytest.fixture(scope="module")
-def pool_of_all_rows():
+def uncompressed():
     return {case: fit(case, max_rows=None) for case in CASES}
 
 
@@ -219,13 +219,11 @@ def test_a_class_has_as_many_kernels_as_it_may_and_all_rows_are_known(fitted, ca
 @pytest.mark.parametrize(
     ("case", "loss", "accuracy"), [("numbers", 0.01, 0.01), ("mixed", 0.08, 0.03), ("groups", 0.08, 0.03)]
 )
-def test_predictions_are_near_those_of_all_rows(fitted, pool_of_all_rows, case, loss, accuracy):
+def test_predictions_are_near_those_of_all_rows(fitted, uncompressed, case, loss, accuracy):
     X, y, _ = make_rings(case, 1, (900, 600, 80))
-    assert (
-        log_loss(y, fitted[case].predict_proba(X))
-        < log_loss(y, pool_of_all_rows[case].predict_proba(X)) + loss
-    )
-    assert fitted[case].score(X, y) > pool_of_all_rows[case].score(X, y) - accuracy
+    P, expected = fitted[case].predict_proba(X), uncompressed[case].predict_proba(X)
+    assert log_loss(y, P) < log_loss(y, expected) + loss
+    assert fitted[case].score(X, y) > uncompressed[case].score(X, y) - accuracy
 
 
 def clusters(random):
@@ -278,10 +276,10 @@ def test_noise_is_not_predictable_by_transforms_that_know_the_rows():
 @pytest.mark.parametrize("case", ["numbers", "mixed"])
 def test_classes_that_are_not_compressed_have_the_same_bits(case):
     X = make_rings(case, 1)[0][:50]
-    few, pool_of_all_rows = (fit(case, (90, 60, 20), max_rows=max_rows) for max_rows in (90, None))
+    few, uncompressed = (fit(case, (90, 60, 20), max_rows=max_rows) for max_rows in (90, None))
     assert few.model_.compression is None
     for method in ("predict_log_proba", "typicality"):
-        assert_array_equal(getattr(few, method)(X), getattr(pool_of_all_rows, method)(X))
+        assert_array_equal(getattr(few, method)(X), getattr(uncompressed, method)(X))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -365,9 +363,9 @@ def test_explanations_add_up_and_name_rows_of_the_table(fitted, case):
     assert classifier.describe().to_frame()["evidence"].notna().all()
 
 
-def test_halves_are_of_all_rows(fitted, pool_of_all_rows):
+def test_halves_are_of_all_rows(fitted, uncompressed):
     actual, expected = (
-        pools["numbers"].selection_frequency(4, random_state=0) for pools in (fitted, pool_of_all_rows)
+        pools["numbers"].selection_frequency(4, random_state=0) for pools in (fitted, uncompressed)
     )
     assert_array_equal(actual, expected)
     assert ((expected > 0.0) & (expected < 1.0)).any()

@@ -133,14 +133,14 @@ def make_pool(search_result: Search, members: Sequence[Member], points: Integers
     return Pool(
         members=members,
         weights=search_result.weights,
-        temperatures=np.exp([-tried_member.log_power for tried_member in kept]),
+        temperatures=np.exp([-member.log_power for member in kept]),
         prior=plan.prior,
         prior_mixing=plan.prior_mixing,
         scores=score_points(log_proba, plan),
         table=search_result.table,
         cross_fitted=CrossFitted(
             points[order],
-            np.array([tried_member.log_density[first][order] for tried_member in kept]),
+            np.array([member.log_density[first][order] for member in kept]),
             log_density[first][order],
         ),
     )

@@ -52,11 +52,9 @@ def weigh(tried_members: Sequence[TriedMember], plan: FoldPlan) -> Floats:
 
 def fit_weights(tried_members: Sequence[TriedMember], plan: FoldPlan) -> Floats:
     """Logarithms of the weights of members, all of which are kept."""
-    log_density = np.array([tried_member.log_density for tried_member in tried_members])
-    losses = (
-        np.array([tried_member.losses[tried_member.best] for tried_member in tried_members]) @ plan.weights
-    )
-    log_powers = np.array([tried_member.log_power for tried_member in tried_members])
+    log_density = np.array([member.log_density for member in tried_members])
+    losses = np.array([member.losses[member.best] for member in tried_members]) @ plan.weights
+    log_powers = np.array([member.log_power for member in tried_members])
     return fit_log_weights(log_density, plan, log_powers + log_prior_shares(losses), _WEIGHT_DEVIATION)[0]
 
 
@@ -69,7 +67,7 @@ def log_prior_shares(losses: Floats) -> Floats:
 
 def shares_of(tried_members: Sequence[TriedMember], log_weights: Floats) -> Floats:
     """Shares of the pool, weights being measured by those at which each member is calibrated."""
-    log_powers = np.array([tried_member.log_power for tried_member in tried_members])
+    log_powers = np.array([member.log_power for member in tried_members])
     shares: Floats = np.exp(log_weights - log_powers)
     shares /= shares.sum()
     return shares
@@ -98,10 +96,10 @@ def judge(
             shares = np.bincount(data.codes, left, minlength=prior.size) / left.sum()
             # A class with all its rows in this part keeps a positive prior.
             prior = (1.0 - plan.prior_mixing) * shares + plan.prior_mixing * prior
-        refitted = [tried_member.recalibrated(others) for tried_member in tried_members]
+        refitted = [member.recalibrated(others) for member in tried_members]
         weights = np.exp(weigh(refitted, others))
         log_density[inside] = np.tensordot(
-            weights, np.array([tried_member.log_density[inside] for tried_member in refitted]), 1
+            weights, np.array([member.log_density[inside] for member in refitted]), 1
         )
         score = log_of_prior(prior) + log_density[inside]
         log_proba[inside] = log_probability(score, prior, plan.prior_mixing)
@@ -138,15 +136,15 @@ def score_points(log_proba: Floats, plan: FoldPlan) -> PoolScores:
 def tabulate(tried_members: Sequence[TriedMember], log_weights: Floats, plan: FoldPlan) -> dict[str, Any]:
     """Tabulate all members that were tried, each on its own at its temperature."""
     scores = []
-    for tried_member in tried_members:
-        score = plan.log_prior + np.exp(tried_member.log_power) * tried_member.log_density
+    for member in tried_members:
+        score = plan.log_prior + np.exp(member.log_power) * member.log_density
         scores.append(score_points(log_probability(score, plan.prior, plan.prior_mixing), plan))
     return {
-        "member": np.array([tried_member.kind.identifier for tried_member in tried_members], dtype=object),
-        "scale": np.array([tried_member.kind.scale for tried_member in tried_members], dtype=object),
-        "bandwidth": np.array([tried_member.bandwidth for tried_member in tried_members]),
-        "pull": np.array([tried_member.shrinkage for tried_member in tried_members]),
-        "temperature": np.exp([-tried_member.log_power for tried_member in tried_members]),
+        "member": np.array([member.kind.identifier for member in tried_members], dtype=object),
+        "scale": np.array([member.kind.scale for member in tried_members], dtype=object),
+        "bandwidth": np.array([member.bandwidth for member in tried_members]),
+        "pull": np.array([member.shrinkage for member in tried_members]),
+        "temperature": np.exp([-member.log_power for member in tried_members]),
         "accuracy": np.array([score.accuracy for score in scores]),
         "log_loss": np.array([score.log_loss for score in scores]),
         "weight": np.exp(log_weights),
