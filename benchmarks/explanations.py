@@ -48,7 +48,7 @@ from benchmarks._measure import (
 )
 from benchmarks._trials import Trials
 from benchmarks.accuracy import OWN, Data, known_sets, models_by_name
-from corral import CopiedRowsWarning, CorralClassifier
+from corral import CorralClassifier, DuplicatesWarning
 from corral.datasets import make_ten_groups
 
 _MOST_SEEDS = 3
@@ -132,7 +132,7 @@ def _try(data: Data, seed: int, name: str) -> dict[str, float]:
     random = np.random.default_rng(seed)
     rows = X_test[random.permutation(len(X_test))[:_MOST_ROWS]]
     with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", CopiedRowsWarning)
+        warnings.simplefilter("ignore", DuplicatesWarning)
         model.fit(X, y)
         explainer = _Evidence(model) if name == OWN else _Sums(model, _PARTS[name](model, X))
         explainer.explain(rows[:_FIRST_CALL])

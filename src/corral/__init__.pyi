@@ -19,9 +19,9 @@ from .estimators.pipelines import describe, explain
 from .estimators.rodeo_classifier import RodeoClassifier
 from .estimators.rodeo_density import RodeoDensity
 from .estimators.rodeo_selector import RodeoSelector
-from .estimators.tables import ColumnKindWarning, UnknownLevelsWarning
+from .estimators.tables import ColumnKindWarning, UnknownCategoriesWarning
 from .estimators.warned import (
-    CopiedRowsWarning,
+    DuplicatesWarning,
     EmptySelectionWarning,
     NearDuplicatesWarning,
     ShiftedTableWarning,
@@ -37,9 +37,9 @@ __all__ = [
     "Assessment",
     "BandwidthDisplay",
     "ColumnKindWarning",
-    "CopiedRowsWarning",
     "CorralClassifier",
     "Description",
+    "DuplicatesWarning",
     "EmptySelectionWarning",
     "Explanation",
     "ExplanationDisplay",
@@ -58,7 +58,7 @@ __all__ = [
     "SampleSizeDisplay",
     "SampleSizes",
     "ShiftedTableWarning",
-    "UnknownLevelsWarning",
+    "UnknownCategoriesWarning",
     "check_table",
     "describe",
     "estimate_sample_sizes",

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from corral import CopiedRowsWarning, CorralClassifier, RodeoClassifier, RodeoDensity
+from corral import CorralClassifier, DuplicatesWarning, RodeoClassifier, RodeoDensity
 from corral.data.duplicates import duplicates_and_groups, filled, number_duplicates
 from corral.datasets import make_shifted_groups
 from data import data_oracle
 from support.tables import labelled
 
 QUICK = {"random_state": 0}
-quiet = pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning", "ignore::corral.EmptySelectionWarning")
+quiet = pytest.mark.filterwarnings("ignore::corral.DuplicatesWarning", "ignore::corral.EmptySelectionWarning")
 
 
 def tables():
@@ -229,11 +229,11 @@ def test_a_table_of_flags_keeps_its_accuracy():
 def test_a_fit_warns_of_many_duplicates_and_not_of_few():
     X, y = make_shifted_groups(40, random_state=0)
     with pytest.warns(
-        CopiedRowsWarning, match=r"^4 of 204 rows are duplicates of others; a row and its duplicates"
+        DuplicatesWarning, match=r"^4 of 204 rows are duplicates of others; a row and its duplicates"
     ):
         RodeoClassifier().fit(np.vstack([X, X[:4]]), np.append(y, y[:4]))
     assert RodeoClassifier().fit(np.vstack([X, X[:1]]), np.append(y, y[:1])).n_duplicates_ == 1
-    with pytest.warns(CopiedRowsWarning, match="200 of 400 rows are duplicates"):
+    with pytest.warns(DuplicatesWarning, match="200 of 400 rows are duplicates"):
         density = RodeoDensity().fit(np.vstack([X, X]))
     assert_array_equal(density.score_samples(X[:5]), RodeoDensity().fit(X).score_samples(X[:5]))
 

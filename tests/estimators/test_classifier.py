@@ -26,7 +26,7 @@ from support.exploring import examples, problems
 
 # Small random data often have no variable that stands out; test_selection.py is about that warning.
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::corral.EmptySelectionWarning", "ignore::corral.CopiedRowsWarning"
+    "ignore::corral.EmptySelectionWarning", "ignore::corral.DuplicatesWarning"
 )
 
 SCALES = ["range", "standard", "rank", None]

@@ -15,7 +15,7 @@ from corral import (
     MarkerSelector,
     NearDuplicatesWarning,
     RodeoClassifier,
-    UnknownLevelsWarning,
+    UnknownCategoriesWarning,
     load_model,
     save_model,
     write_report,
@@ -109,7 +109,7 @@ def test_what_is_no_date_counts_as_missing_and_is_told(rows):
     X.loc[3, "when"] = "unknown"
     with pytest.warns(UserWarning, match="1 value of column 'when', 'unknown', cannot be read as a date and"):
         fit(X, y)
-    with pytest.warns(UnknownLevelsWarning) as warned:
+    with pytest.warns(UnknownCategoriesWarning) as warned:
         labels = fitted.predict(X.assign(when="x"))
     assert [str(each.message) for each in warned] == [
         "60 values of column 'when', the first 'x', cannot be read as dates and count as missing: write "

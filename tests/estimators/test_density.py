@@ -11,14 +11,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.neighbors import KernelDensity
 
 import paper_oracle
-from corral import RodeoDensity, UnknownLevelsWarning, load_model, save_model
+from corral import RodeoDensity, UnknownCategoriesWarning, load_model, save_model
 from corral.datasets import make_shifted_groups
 from data import data_oracle
 from estimators import estimators_oracle
 from support.exploring import examples, problems
 
 # Small tables often hold a row twice; tests/data/test_copies.py is about that warning.
-pytestmark = pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::corral.DuplicatesWarning")
 
 SCALES = ["range", "standard", None]
 UPDATES = ["simultaneous", "sequential"]
@@ -225,6 +225,6 @@ def test_parameters_set_later_change_nothing_that_was_learnt(tmp_path):
 
 def test_unknown_levels_are_told_of_once():
     density = RodeoDensity().fit(pd.DataFrame({"x": [0.1, 0.4, 0.9], "island": ["a", "b", "a"]}))
-    with pytest.warns(UnknownLevelsWarning, match="1 of 'island'") as warned:
+    with pytest.warns(UnknownCategoriesWarning, match="1 of 'island'") as warned:
         density.score_samples(pd.DataFrame({"x": [0.2], "island": ["c"]}))
     assert len(warned) == 1

@@ -145,7 +145,7 @@ def test_the_order_of_rows_changes_no_evidence(estimator, weighted):
     assert_allclose(shuffled.feature_importances_, importances, rtol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
+@pytest.mark.filterwarnings("ignore::corral.DuplicatesWarning")
 def test_duplicates_are_left_out_of_evidence():
     X, y = make_shifted_groups(30, groups=(4, 5), random_state=0)
     model = RodeoClassifier(bandwidth="class")

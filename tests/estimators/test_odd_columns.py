@@ -18,7 +18,7 @@ from corral import (
     LSPClassifier,
     RodeoClassifier,
     RodeoDensity,
-    UnknownLevelsWarning,
+    UnknownCategoriesWarning,
     check_table,
     estimate_sample_sizes,
     load_model,
@@ -263,7 +263,7 @@ def coloured():
 
 def explain_black(coloured):
     classifier, X, _ = coloured
-    with pytest.warns(UnknownLevelsWarning, match="'black'"):
+    with pytest.warns(UnknownCategoriesWarning, match="'black'"):
         return classifier.explain(X[:2].assign(colour=["black", "red"]))
 
 
@@ -284,7 +284,7 @@ def test_rows_with_unknown_categories_equal_no_training_row(coloured):
     _, X, y = coloured
     missing = CorralClassifier(random_state=0).fit(X.assign(colour=X["colour"].where(X.index > 0)), y)
     assert missing.explain(X[:1].assign(colour=None)).in_training[0]
-    with pytest.warns(UnknownLevelsWarning):
+    with pytest.warns(UnknownCategoriesWarning):
         explanation = missing.explain(X[:1].assign(colour="black"))
     assert not explanation.in_training[0]
     assert not explanation.equal.any()
@@ -292,7 +292,7 @@ def test_rows_with_unknown_categories_equal_no_training_row(coloured):
 
 def test_reports_show_categories_that_no_training_row_has(coloured, tmp_path):
     classifier, X, y = coloured
-    with pytest.warns(UnknownLevelsWarning):
+    with pytest.warns(UnknownCategoriesWarning):
         write_report(classifier, X[:2].assign(colour=["black", "red"]), y[:2], tmp_path / "r.html")
     data = data_of((tmp_path / "r.html").read_text(encoding="utf-8"))
     black, red = data["rows"]
@@ -305,7 +305,7 @@ def test_numbers_of_an_empty_column_are_shown_as_unknown(rows):
     X, y = rows
     with ignored:
         classifier = CorralClassifier(random_state=0).fit(X.assign(site=np.nan), y)
-    with pytest.warns(UnknownLevelsWarning, match=r"1 of 'site' \(such as '3.5'\)"):
+    with pytest.warns(UnknownCategoriesWarning, match=r"1 of 'site' \(such as '3.5'\)"):
         explanation = classifier.explain(X[:1].assign(site=3.5))
     assert explanation.values[0, -1] == "3.5"
     assert explanation.unknown[0].tolist() == [False] * X.shape[1] + [True]

@@ -230,18 +230,18 @@ def test_report_of_categories_and_missing_values(table, tmp_path):
         classifier = CorralClassifier(random_state=0).fit(X, y)
     shown, data = page_of(tmp_path, classifier, X, y)
     positions = {name: j for j, name in enumerate(data["variables"])}
-    assert data["levels"] == [0, 1, 0, 1, 0, 0, 1, 1]
+    assert data["isCategory"] == [0, 1, 0, 1, 0, 0, 1, 1]
     row = data["rows"][0]
     assert row["values"][positions["colour"]] == X["colour"].iloc[0]
     assert row["values"][positions["wet"]] == str(X["wet"].iloc[0])
     assert row["values"][positions["empty"]] is None
     assert data["training"][str(row["support"][0])][positions["colour"]] in {"red", "blue", "green"}
     bars = data["curves"][str(positions["colour"])]
-    assert bars["levels"] == ["blue", "green", "red"]
+    assert bars["categories"] == ["blue", "green", "red"]
     share = np.mean(X["colour"][y == "right"] == "red")
     assert bars["y"][1][2] == round(1000 * share)
     many = data["curves"][str(positions["many"])]
-    assert len(many["levels"]) == 12
+    assert len(many["categories"]) == 12
     assert many["others"] == len(X) - 12
     assert data["curves"][str(positions["empty"])]["x"] == []
     assert "weight missing less often (0%; others 100%)" in shown

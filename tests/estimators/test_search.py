@@ -20,7 +20,7 @@ from corral import CorralClassifier
 from corral.datasets import make_shifted_groups
 from corral.pool import search as search_module
 
-pytestmark = pytest.mark.filterwarnings("ignore::corral.CopiedRowsWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::corral.DuplicatesWarning")
 
 PREDICTIONS = ["predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba", "log_density"]
 SHARED = ["classes_", "class_count_", "class_prior_", "markers_", "member_weights_", "cv_recall_"]

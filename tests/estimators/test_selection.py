@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 
 import paper_oracle
 from corral import (
-    CopiedRowsWarning,
+    DuplicatesWarning,
     EmptySelectionWarning,
     RodeoClassifier,
     RodeoSelector,
@@ -32,7 +32,7 @@ def fit_quietly(classifier, *args):
     """Fit without warnings of empty selections or duplicates."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EmptySelectionWarning)
-        warnings.simplefilter("ignore", CopiedRowsWarning)
+        warnings.simplefilter("ignore", DuplicatesWarning)
         return classifier.fit(*args)
 
 

@@ -129,7 +129,7 @@ def test_integers_that_floats_cannot_tell_apart_are_refused(kind):
         MarkerSelector().fit(table, y)
 
 
-@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning", "ignore::corral.CopiedRowsWarning")
+@pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning", "ignore::corral.DuplicatesWarning")
 def test_levels_may_be_integers_of_any_number_of_digits():
     wards = pd.DataFrame({"ward": [2**53, 2**53 + 1] * 20, "x": np.arange(40.0)}, dtype=object)
     y = np.arange(40) % 2

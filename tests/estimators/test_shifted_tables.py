@@ -9,8 +9,8 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.model_selection import train_test_split
 
 from corral import (
-    CopiedRowsWarning,
     CorralClassifier,
+    DuplicatesWarning,
     RodeoClassifier,
     ShiftedTableWarning,
     load_model,
@@ -61,7 +61,7 @@ def test_ordinary_tables_are_not_warned_of(load):
     for seed in range(20):
         train, new, y_train, _ = train_test_split(X, y, random_state=seed, train_size=25, stratify=y)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CopiedRowsWarning)
+            warnings.simplefilter("ignore", DuplicatesWarning)
             RodeoClassifier(bandwidth="class").fit(train, y_train).predict(new[seed : seed + 10])
 
 

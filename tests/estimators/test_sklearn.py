@@ -26,7 +26,7 @@ from corral.datasets import make_shifted_groups
 # Small random data often have no variable that stands out; test_selection.py is about that warning.
 pytestmark = pytest.mark.filterwarnings(
     "ignore::corral.EmptySelectionWarning",
-    "ignore::corral.CopiedRowsWarning",
+    "ignore::corral.DuplicatesWarning",
     "ignore:No features were selected:UserWarning",  # scikit-learn's own, of the same
 )
 

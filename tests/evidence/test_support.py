@@ -68,7 +68,10 @@ def test_rows_that_are_equally_near_are_counted_and_not_named():
     assert explanation.n_tied.tolist() == [n_tied]
     assert not explanation.stands_out[0]
     assert f"closest:  {n_tied} rows are equally near" in repr(explanation)
-    sentence = f"No training row of {explanation.label[0]} stands out: {n_tied} have the same share of its density, and"
+    sentence = (
+        f"No training row of {explanation.label[0]} stands out: {n_tied} have the same share of its "
+        "density, and"
+    )
     assert explanation.sentences(0)["nearest"].startswith(sentence)
 
 

@@ -19,7 +19,7 @@ from corral import (
     RodeoClassifier,
     RodeoDensity,
     RodeoSelector,
-    UnknownLevelsWarning,
+    UnknownCategoriesWarning,
     load_model,
     save_model,
 )
@@ -221,7 +221,9 @@ def test_a_category_that_training_did_not_have_counts_as_missing(table, pool):
     strange, missing = samples.copy(), samples.copy()
     strange.iloc[:3, 1] = "purple"
     missing.iloc[:3, 1] = None
-    with pytest.warns(UnknownLevelsWarning, match=r"count as missing: 3 of 'colour' \(such as 'purple'\)\."):
+    with pytest.warns(
+        UnknownCategoriesWarning, match=r"count as missing: 3 of 'colour' \(such as 'purple'\)\."
+    ):
         actual = pool.predict_proba(strange)
     assert_array_equal(actual, pool.predict_proba(missing))
 
@@ -583,7 +585,7 @@ def hostile(seed):
 
 @pytest.mark.filterwarnings(
     "ignore::corral.EmptySelectionWarning",
-    "ignore::corral.CopiedRowsWarning",
+    "ignore::corral.DuplicatesWarning",
     "ignore::corral.NearDuplicatesWarning",
     "ignore:no training row has a value of:UserWarning",
 )

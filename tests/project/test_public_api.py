@@ -158,11 +158,11 @@ CLASSES = {
 
 WARNINGS = [
     "corral.ColumnKindWarning",
-    "corral.CopiedRowsWarning",
+    "corral.DuplicatesWarning",
     "corral.EmptySelectionWarning",
     "corral.NearDuplicatesWarning",
     "corral.ShiftedTableWarning",
-    "corral.UnknownLevelsWarning",
+    "corral.UnknownCategoriesWarning",
 ]
 
 FUNCTIONS = {

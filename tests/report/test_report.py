@@ -25,8 +25,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, confusion_matrix
 
 from corral import (
-    CopiedRowsWarning,
     CorralClassifier,
+    DuplicatesWarning,
     HeldOut,
     LSPClassifier,
     RodeoClassifier,
@@ -427,7 +427,7 @@ def test_what_next_of_a_table_with_noise_groups_and_duplicates(tmp_path):
     y = np.repeat(["a", "b"], [60, 8])
     X = pd.DataFrame({"far": rng.normal(8.0 * (y == "a")), "noise": 0.0})
     X.iloc[1] = X.iloc[0]
-    with pytest.warns(CopiedRowsWarning):
+    with pytest.warns(DuplicatesWarning):
         fitted = quick().fit(X, y)
     text = text_of(fitted, X, folder=tmp_path)
     assert "Fewer than 10 rows have the class 'b' (8)" in text

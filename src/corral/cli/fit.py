@@ -172,13 +172,13 @@ def _fit_and_score(
     """
     from corral.cli.variables import without_dates
     from corral.estimators.tables import ColumnKindWarning
-    from corral.estimators.warned import CopiedRowsWarning, NearDuplicatesWarning
+    from corral.estimators.warned import DuplicatesWarning, NearDuplicatesWarning
     from corral.evaluation.baselines import baselines
     from corral.evaluation.held_out import fit_by_groups, held_out_predictions
 
     name = type(unfitted).__name__
     with warnings.catch_warnings():
-        for category in (ColumnKindWarning, CopiedRowsWarning, NearDuplicatesWarning):
+        for category in (ColumnKindWarning, DuplicatesWarning, NearDuplicatesWarning):
             warnings.simplefilter("ignore", category)
         held_out = held_out_predictions({name: unfitted}, X, y, row_groups, splits, out.step)
         undated = without_dates(X)

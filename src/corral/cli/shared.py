@@ -71,11 +71,11 @@ def load_classifier(
     `table` is the file of the rows: if model and table were given in the wrong order, the error says so.
     """
     from corral.cli.variables import ModelVariables
-    from corral.estimators.tables import UnknownLevelsWarning
+    from corral.estimators.tables import UnknownCategoriesWarning
     from corral.files.model_file import is_model, load_model
 
-    # `ModelVariables` counts unknown categories over all parts of a table, the estimator those of one part.
-    warnings.filterwarnings("ignore", ".* no training row has", UnknownLevelsWarning)
+    # `ModelVariables` counts unknown categories over all parts of a table, the estimator in one part only.
+    warnings.filterwarnings("ignore", ".* no training row has", UnknownCategoriesWarning)
     try:
         fitted = load_model(path)
     except ValueError:

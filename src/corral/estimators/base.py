@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from corral.array_types import Bools, Floats, Integers, check_labels, check_shape, equal_or_none
 from corral.data.dataset import TrainingRows
 from corral.estimators.encoding import Encoding
-from corral.estimators.tables import CheckedTable, UnknownLevelsWarning, read_table, validate_columns
+from corral.estimators.tables import CheckedTable, UnknownCategoriesWarning, read_table, validate_columns
 from corral.estimators.validation import check_groups, check_sample_weight, unchanged_by_errors, warn_user
 from corral.parallel import Computation
 from corral.sentences.tables import no_dates, unknown_categories
@@ -69,10 +69,10 @@ class TableEstimator(BaseEstimator):
         check_is_fitted(self)
         table = read_table(self, X, reset=False)
         if table.unknown:
-            warn_user(unknown_categories(table.unknown_counts), UnknownLevelsWarning)
+            warn_user(unknown_categories(table.unknown_counts), UnknownCategoriesWarning)
         for name, strange in table.undated.items():
             remedy = "write dates as in training, or like 2020-12-31"
-            warn_user(f"{no_dates(name, strange)}: {remedy}.", UnknownLevelsWarning)
+            warn_user(f"{no_dates(name, strange)}: {remedy}.", UnknownCategoriesWarning)
         return table
 
     def _computation(self) -> Computation:

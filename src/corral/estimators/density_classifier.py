@@ -285,10 +285,10 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         sets : ndarray of shape (n_samples, n_classes), bool
             Which labels are in the set: one if the row is easy, several if it is hard. The set is empty if
             the row is clearly less typical than every training row (`novelty` at most 0.5 / (n + 1)), which
-            the row is clearly less typical than every training row (`novelty` at most 0.5 / (n + 1)), which
             lowers the coverage by 1 / (n + 1) at most, where n is the number of all rows. Any other set that
             would be empty holds the label that `predict` returns. Another set may lack this label, if it is
             less probable for the row than for most training rows of its class.
+
         Notes
         -----
         Given the training rows, the coverage of a class of n rows varies around `coverage` with a standard

@@ -50,7 +50,7 @@ class ColumnKindWarning(UserWarning):
     """
 
 
-class UnknownLevelsWarning(UserWarning):
+class UnknownCategoriesWarning(UserWarning):
     """Samples have categories that no training row has, or texts that are no dates; they count as missing.
 
     The warning says how many values are unknown in which columns.

@@ -32,7 +32,7 @@ class EmptySelectionWarning(UserWarning):
     """
 
 
-class CopiedRowsWarning(UserWarning):
+class DuplicatesWarning(UserWarning):
     """More than one training row in a hundred is a duplicate of another.
 
     Duplicates are left out together, so that no row predicts itself; `n_duplicates_` counts them.
@@ -53,7 +53,7 @@ class NearDuplicatesWarning(UserWarning):
 
     See Also
     --------
-    corral.CopiedRowsWarning : Exact duplicates, which are left out together and do no harm.
+    corral.DuplicatesWarning : Exact duplicates, which are left out together and do no harm.
     """
 
 
@@ -129,7 +129,7 @@ def warn_of_single_rows(y: NDArray[Any]) -> None:
 def warn_about_duplicates(n_duplicates: int, n_rows: int) -> None:
     """Warn if there are too many duplicates to be an accident."""
     if are_many(n_duplicates, n_rows):
-        warn_user(duplicate_rows(n_duplicates, n_rows), CopiedRowsWarning)
+        warn_user(duplicate_rows(n_duplicates, n_rows), DuplicatesWarning)
 
 
 def are_many(n_repeated: int, n_rows: int) -> bool:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from corral.array_types import Bools, Floats, Integers
 from corral.estimators.encoding import is_frame
-from corral.estimators.tables import UnknownLevelsWarning, read_table
+from corral.estimators.tables import UnknownCategoriesWarning, read_table
 from corral.estimators.warned import ShiftedTableWarning
 from corral.evaluation.intervals import Sampling
 from corral.evaluation.ranking import THRESHOLDS, Threshold, curve, thresholds
@@ -282,7 +282,7 @@ def held_out_predictions(
             fitted = fit_by_groups(clone(classifier), take_rows(X, train), y[train], row_groups, train)
             parts[name].append(HeldOutPart(fitted, test, train))
             with warnings.catch_warnings():  # categories and ranges of held-out rows may be new
-                warnings.simplefilter("ignore", UnknownLevelsWarning)
+                warnings.simplefilter("ignore", UnknownCategoriesWarning)
                 warnings.simplefilter("ignore", ShiftedTableWarning)
                 proba[name].append(fitted.predict_proba(take_rows(X, test)))
     rows = np.concatenate([test for _, test in splits])

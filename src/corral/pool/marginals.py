@@ -84,7 +84,7 @@ def residual_directions(walk: Walk, G: Floats, unknown: Bools) -> tuple[Floats, 
     directions, log_norm = np.zeros((depth.size, len(G))), np.zeros(depth.size)
     if not depth.size or unknown.all():
         return directions, log_norm
-    # Each path ends where the next step is not deeper; the steps before its own are those of the last path.
+    # Each path ends where the next step is not deeper; the steps before its own belong to the last path.
     ends = np.flatnonzero(np.append(depth[1:], 0) <= depth)
     orders = np.empty((ends.size, int((~unknown).sum())), dtype=np.int64)
     steps, n_known, path = [], [], np.empty(len(G), dtype=np.int64)

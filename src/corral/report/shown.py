@@ -12,7 +12,7 @@ from corral.array_types import Floats, Integers
 from corral.estimators.evaluated_rows import EvaluatedRows, evaluate_rows
 from corral.estimators.lspc import LSPClassifier
 from corral.estimators.pipelines import last_step, rows_of_last_step
-from corral.estimators.tables import UnknownLevelsWarning
+from corral.estimators.tables import UnknownCategoriesWarning
 from corral.estimators.validation import check_known_labels, index_name, row_names
 from corral.evaluation.held_out import HeldOut, take_rows
 from corral.evidence.explainers import factors_per_row
@@ -151,7 +151,7 @@ def _held_out_parts(X: Any, held_out: HeldOut, positions: Integers) -> list[Show
         rows = rows_of_last_step(part.estimator, take_rows(X, positions[places]))
         with warnings.catch_warnings():
             if part.learnt_from is not None:  # a category may occur in held-out rows only
-                warnings.simplefilter("ignore", UnknownLevelsWarning)
+                warnings.simplefilter("ignore", UnknownCategoriesWarning)
             evaluated = _evaluated(estimator, rows)
         parts.append(ShownPart(estimator, rows, places, evaluated, part.learnt_from))
     return parts
