@@ -23,7 +23,7 @@ from benchmarks._mixed_tables import MixedTable, installed
 from benchmarks.sentences import TABLES
 from corral import CorralClassifier
 from corral.conformal.typicality import excess_pvalue
-from corral.estimators.evaluated_rows import LEVEL
+from corral.estimators.evaluated_rows import NOVELTY_LEVEL
 from corral.parallel import Computation
 from corral.report.contents import least_certain
 
@@ -120,7 +120,7 @@ def _of_seed(X: pd.DataFrame, y: np.ndarray, kept: np.ndarray, seed: int) -> tup
     wrong = classifier.classes_[found.proba.argmax(axis=1)] != y[second]
     on_list = np.isin(np.arange(second.size), least_certain(found.proba.max(axis=1).tolist()))
     n_training = classifier.model_.trust.reference(Computation()).best.n
-    pvalue = excess_pvalue(int(found.is_novel.sum()), second.size, LEVEL, n_training)
+    pvalue = excess_pvalue(int(found.is_novel.sum()), second.size, NOVELTY_LEVEL, n_training)
     explained = slice(len(explanation))
     return wrong, on_list, found.is_novel, wrong[explained], explanation.rests_on_few, pvalue
 
