@@ -20,7 +20,7 @@ from benchmarks._measure import Figure, Options
 from benchmarks._mixed_tables import MixedTable, installed
 from benchmarks.sentences import TABLES, fit
 from corral.conformal.typicality import excess_pvalue
-from corral.estimators.evaluated_rows import LEVEL
+from corral.estimators.evaluated_rows import NOVELTY_LEVEL
 from corral.parallel import Computation
 from corral.report.contents import least_certain
 
@@ -98,5 +98,5 @@ def _mark_rows(table: MixedTable, seed: int) -> tuple[np.ndarray, ...]:
     wrong = classifier.classes_[assessment.proba.argmax(axis=1)] != fitted.new_y
     on_list = np.isin(np.arange(n), least_certain(assessment.proba.max(axis=1).tolist()))
     n_training = classifier.model_.trust.reference(Computation()).best.n
-    pvalue = excess_pvalue(int(assessment.is_novel.sum()), n, LEVEL, n_training)
+    pvalue = excess_pvalue(int(assessment.is_novel.sum()), n, NOVELTY_LEVEL, n_training)
     return wrong, on_list, assessment.is_novel, wrong[: len(explanation)], explanation.rests_on_few, pvalue

@@ -80,7 +80,7 @@ def test_a_fold_may_lack_a_class_that_has_a_weight(data):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "said"),
+    ("parameters", "message"),
     [
         ({"priors": {"ant": 0.5, "bee": 0.5}}, "priors must name each class once, but 'cat' is missing."),
         (

@@ -109,7 +109,8 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
     @by_rows()
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Most probable class (n_samples,) of each row of `X`."""
-        labels: NDArray[Any] = self.classes_[self.predict_log_proba(X).argmax(axis=1)]
+        log_proba = self.predict_log_proba(X)  # first: it refuses an estimator without classes
+        labels: NDArray[Any] = self.classes_[log_proba.argmax(axis=1)]
         return labels
 
     @by_rows("classes")
@@ -120,12 +121,14 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
     @by_rows("classes")
     def predict_log_proba(self, X: ArrayLike) -> Floats:
         """Logarithms (n_samples, n_classes) of `predict_proba`."""
-        return self.model_.posterior(self.log_density(X))
+        log_density = self.log_density(X)
+        return self.model_.posterior(log_density)
 
     @by_rows("classes")
     def predict_joint_log_proba(self, X: ArrayLike) -> Floats:
         """Logarithms (n_samples, n_classes) of prior times calibrated density."""
-        return self.model_.joint(self.log_density(X))
+        log_density = self.log_density(X)
+        return self.model_.joint(log_density)
 
     def decision_function(self, X: ArrayLike) -> Floats:
         """Log odds (n_samples,) of the second of two classes, or log probabilities (n_samples, n_classes)."""

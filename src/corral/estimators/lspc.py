@@ -249,7 +249,8 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Most probable class (n_samples,) of each row of `X`."""
-        labels: NDArray[Any] = self.classes_[self._outputs(X).argmax(axis=1)]
+        outputs = self._outputs(X)  # first: it refuses an estimator without classes
+        labels: NDArray[Any] = self.classes_[outputs.argmax(axis=1)]
         return labels
 
     def predict_proba(self, X: ArrayLike) -> Floats:
