@@ -34,7 +34,7 @@ print(f"accuracy on held-out rows: {classifier.score(new, y_new):.3f}")
 # %%
 # :meth:`~corral.CorralClassifier.describe` says what marks each species: in which variables it differs from
 # the others, in which direction, and which values are typical. Each difference has been tested: if a
-# species differed in nothing, it would get a marker with a probability of at most 1 %, over all variables
+# species differed in nothing, it would get a marker with a probability of at most 1%, over all variables
 # together.
 
 classifier.describe()

@@ -22,7 +22,7 @@ classifier = CorralClassifier(random_state=0).fit(X_train, y_train)
 print(f"accuracy {classifier.score(X_test, y_test):.3f}")
 
 # %%
-# Are the probabilities right? Of the rows whose probability of malignant is 80 %, four in five should be
+# Are the probabilities right? Of the rows whose probability of malignant is 80%, four in five should be
 # malignant.
 
 probability = classifier.predict_proba(X_test)[:, list(classifier.classes_).index("malignant")]

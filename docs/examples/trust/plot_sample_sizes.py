@@ -18,7 +18,7 @@ print(curve)
 
 # %%
 # Dots are scores by leave-one-out with all rows, halves, quarters and eighths of them. Lines are the fitted
-# curves; bands are 90 % intervals.
+# curves; bands are 90% intervals.
 
 SampleSizeDisplay.from_result(curve)
 plt.show()

@@ -19,7 +19,7 @@ classifier = CorralClassifier(random_state=0).fit(X, y)
 print(f"accuracy {classifier.score(X_new, y_new):.3f}")
 
 # %%
-# How often do sets with 95 % coverage contain the right label?
+# How often do sets with 95% coverage contain the right label?
 
 sets = classifier.predict_set(X_new, coverage=0.95)
 truth = classifier.classes_ == y_new[:, None]
