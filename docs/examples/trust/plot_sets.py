@@ -40,8 +40,8 @@ axis.set(xlabel="x0", ylabel="x1", title="How many labels are possible")
 plt.show()
 
 # %%
-# With a higher coverage, sets contain more labels. The coverage is guaranteed for new rows from the same source
-# as the training rows. If several rows come from one patient or recording, pass ``groups`` to ``fit``.
+# With a higher coverage, sets contain more labels. The coverage is guaranteed for new rows from the same
+# source as the training rows. If several rows come from one patient or recording, pass ``groups`` to ``fit``.
 
 required = np.array([0.7, 0.8, 0.9, 0.95, 0.99])
 sets = [classifier.predict_set(X_new, coverage=coverage) for coverage in required]
