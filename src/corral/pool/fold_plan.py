@@ -69,7 +69,7 @@ class FoldPlan:
         )
 
     def without(self, left_out: Bools) -> FoldPlan:
-        """Set the weights of points to 0 if `left_out` (n_points,) is true, and rescale the others to sum 1."""
+        """Set weights of points to 0 if `left_out` (n_points,) is true; rescale the rest to sum 1."""
         return replace(self, weights=_normalized(np.where(left_out, 0.0, self.weights)))
 
     @cached_property

@@ -106,8 +106,8 @@ class MemberKind(ABC, Generic[Learnt]):
     ) -> Floats:
         """Return log densities (n_kernels, n_points, n_classes) of the rows at `points`, each left out.
 
-        `learnt` comes from rows outside the fold of the points. A kind with kernels on rows must override this
-        method, so that each point is also estimated without the kernels of its group.
+        `learnt` comes from rows outside the fold of the points. A kind with kernels on rows must override
+        this method, so that each point is also estimated without the kernels of its group.
 
         Parameters
         ----------

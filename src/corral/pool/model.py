@@ -152,7 +152,7 @@ class Pool:
         return log_density
 
     def weighted_sums(self, X: Floats, weights: Floats, computation: Computation) -> Floats:
-        """Return weighted sums (n_sets, n_samples, n_classes) for each row of `weights` (n_sets, n_members)."""
+        """Return weighted sums (n_sets, n_samples, n_classes) with several `weights` (n_sets, n_members)."""
         return weighted_sums((member.log_densities(X, computation) for member in self.members), weights)
 
 
@@ -383,7 +383,7 @@ class PoolModel(LocalModel):
         return self.estimates_without(self.compared_rows.group_ids[points], X)
 
     def estimates_without(self, group_ids: Integers, X: Floats) -> Estimates:
-        """Return estimates of X; row i is estimated without the kernels of the group with id `group_ids[i]`."""
+        """Return estimates of X; row i is estimated without the kernels of group `group_ids[i]`."""
         both = np.array([self.pool.weights, self.score_weights])
         without = (self._without(member, group_ids, X) for member in self.pool.members)
         return Estimates(*weighted_sums(without, both))
