@@ -36,7 +36,7 @@ MAX_EXAMPLES = 50
 
 
 class Examples(NamedTuple):
-    """Training rows to explain; each row is left out of the densities that explain it."""
+    """Training rows to explain; each row is left out of the densities in its own explanation."""
 
     X: Floats  # (n_examples, n_features)
     # codes, weights: (n_examples,)
@@ -79,8 +79,8 @@ class LocalModel(ABC):
     training: TrainingRows  # the rows as they were given
     data: LabelledRows  # the rows with positive weight; duplicates in a class are merged
     min_effect: float  # smallest difference from the background that makes a variable a marker
-    learnt_contrast: Contrast | None = None  # `contrast`, if the fit has already computed it
-    # `comparison`, if the fit has computed it because the model does not keep all rows
+    learnt_contrast: Contrast | None = None  # value of `contrast`, if the fit has computed the contrast
+    # value of `comparison`, if the fit has computed the comparison because the model does not keep all rows
     learnt_comparison: Comparison | None = None
 
     def validate(self) -> None:

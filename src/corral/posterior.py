@@ -1,4 +1,4 @@
-"""Joint and posterior log probabilities of classes: the only place where they are computed."""
+"""Joint and posterior log probabilities of classes. No other module computes them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _UNKNOWN = 1000.0
 def log_posterior(joint: Floats, axis: int = 1) -> Floats:
     """Return log probabilities from log scores of classes, which lie along the axis.
 
-    At least one score along the axis must be finite. `scipy.special.log_softmax` does the same but is slower
-    for few classes.
+    At least one score along the axis must be finite. `scipy.special.log_softmax` has the same result but is
+    slower for few classes.
     """
     shifted = joint - joint.max(axis=axis, keepdims=True)
     log_proba: Floats = shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))

@@ -71,7 +71,7 @@ class Coalitions:
 
     @classmethod
     def all(cls, players: Integers, n_features: int) -> Coalitions:
-        """Return all sets of players; bit k of the index of a set says whether the set contains player k."""
+        """Return all sets of players; bit k of the index of a set is 1 if the set contains player k."""
         numbers = np.arange(1 << players.size)
         members = np.zeros((numbers.size, n_features), dtype=bool)
         members[:, players] = numbers[:, np.newaxis] >> np.arange(players.size) & 1

@@ -2,8 +2,8 @@
 
 All dates of a column have the same form: year, month and day in one order, with or without a time of day. If
 each of the first two numbers may be the month in all texts, as in 05/01/2020, the form is ambiguous. Then the
-first number is read as the month; but if points separate the numbers, as in 05.01.2020, it is read as the
-day. At most one in twenty different texts may be in another form.
+first number is read as the month; but if points separate the numbers, as in 05.01.2020, the first number is
+read as the day. At most one in twenty different texts may be in another form or no date.
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ def _in_order(codes: Integers) -> Integers:
 
 
 def _times_repeated(m: Integers) -> int:
-    """Return how many times a table was repeated, 1 if it was not.
+    """Return how many times each row of the original table occurs; 1 if the table was not repeated.
 
     `m` (n_distinct,) is the number of rows that equal each different row.
     """
@@ -372,5 +372,5 @@ def n_equal_pairs(keys: Words, m: Integers | None = None) -> float:
 
 
 def _n_pairs(sizes: Integers | Floats) -> float:
-    """Return the number of pairs of members of the same set, for sets of these sizes."""
+    """Return the number of pairs of two elements of one set, summed over sets of the given sizes."""
     return float(np.sum(0.5 * sizes * (sizes - 1.0)))

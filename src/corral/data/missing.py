@@ -21,7 +21,7 @@ def patterns(is_missing: Bools) -> Iterator[tuple[Integers, Integers]]:
 
 
 def without_missing(x: Floats) -> Floats:
-    """Replace missing values by the mean of their column, so that they do not make classes differ."""
+    """Replace missing values by the mean of their column, so that they add no difference between classes."""
     missing = np.isnan(x)
     means = np.where(missing, 0.0, x).sum(axis=0) / np.maximum((~missing).sum(axis=0), 1)
     return np.where(missing, means, x)

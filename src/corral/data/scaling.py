@@ -263,8 +263,8 @@ def _learn_knots(x: Floats, weights: Floats | None, kind: ScaleKind) -> tuple[Fl
     """Return the distinct values of a column, and their ranks or normal scores.
 
     A rank is the share of rows with a smaller value, plus half the share of rows with an equal value. Scores
-    have mean 0. Ties reduce their variance; they are not standardized, because this would make rare values
-    outliers.
+    have mean 0. Ties reduce the variance of the scores. The scores are not standardized, because this would
+    make rare values outliers.
     """
     values, which = np.unique(x, return_inverse=True)
     counts = np.bincount(which, weights=weights, minlength=values.size).astype(np.float64)

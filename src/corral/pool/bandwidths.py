@@ -41,8 +41,8 @@ from corral.posterior import finite_log_densities, log_posterior
 _MOST_POINTS = 300
 _MOST_ROWS = 1500
 
-# Standard deviation of the prior of the logarithm of a bandwidth. A smaller value hardly changes a pool: the
-# weight of a member falls anyway if its bandwidths overfit, because it is fitted to left-out rows.
+# Standard deviation of the prior of the logarithm of a bandwidth. A smaller value hardly changes a pool: if
+# the bandwidths of a member overfit, its weight falls anyway, because weights are fitted to left-out rows.
 DEVIATION = 0.4
 
 # Options of the minimization.
@@ -139,7 +139,7 @@ class Refinement:
     def _start(self) -> Floats:
         """Return the start of the minimization: theta and the log inverse temperature.
 
-        It is the best of a few bandwidths that all numeric variables share.
+        The start is the best of a few bandwidths that all numeric variables share.
         """
         n_numeric, n_categories = self._partly.size, self._n_categories.size
         best, start, log_power = math.inf, np.zeros(n_numeric + n_categories + 1), np.zeros(1)

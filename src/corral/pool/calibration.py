@@ -1,8 +1,8 @@
 r"""Weights of log densities, fitted to labels. The weight of a single member is its inverse temperature.
 
 The log score of class y is :math:`\log \pi_y + \sum_m w_m \log p_m(x \mid y)` with weights :math:`w_m > 0` of
-the members m. The logarithms of the weights have a normal prior. They minimize the mean log loss of the
-points of a fold plan minus the log prior density per row.
+the members m. The logarithms of the weights have a normal prior. The fitted weights minimize the mean log
+loss of the points of a fold plan minus the log prior density per row.
 """
 
 from __future__ import annotations

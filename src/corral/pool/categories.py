@@ -20,7 +20,7 @@ from corral.data.dataset import LabelledRows
 from corral.data.weights import weights_or_ones
 
 # Number of rows, with the frequencies (or, if values repeat, the variance) of all classes, that are added to
-# each class. Without them a value that a class happens to lack would be impossible in the class.
+# each class. Otherwise a value that does not occur in the training rows of a class would be impossible in it.
 EXTRA_ROWS = 2.0
 
 

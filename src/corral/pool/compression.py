@@ -30,10 +30,10 @@ where r is the number of coordinates in which the standard deviation of the clas
 bandwidth of 1 is not reduced if the member is a normal density.
 
 **Calibration.** Calibration points are rows that the search has left out of their own predictions. In
-compressed classes they are held out: they are in no cell. At the end the temperatures and weights of the
-members are fitted again to the calibration points, with kernels on the centroids, and with transforms that
-are fitted without the fold of the point. Scores, typicality and prediction sets are computed from the same
-points. In classes that are not compressed, a calibration point has a kernel and is left out of its own
+compressed classes these rows are held out: they are in no cell. At the end the temperatures and weights of
+the members are fitted again to the calibration points, with kernels on the centroids, and with transforms
+that are fitted without the fold of the point. Scores, typicality and prediction sets are computed from the
+same points. In classes that are not compressed, a calibration point has a kernel and is left out of its own
 prediction.
 
 If the table has missing values or categories, rows cannot be averaged. If the table has groups, rows can only

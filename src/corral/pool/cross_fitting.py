@@ -1,4 +1,4 @@
-"""Cross-fitting of members: each kind predicts the points of the fold plan without using them.
+"""Cross-fitting of members: each point of the fold plan is predicted by a fit that leaves the point out.
 
 A point is a row to predict in one division of the rows into folds (see `fold_plan`). The kernels that predict
 a point are on rows of other groups. Transforms and refined bandwidths, which are fitted to labels, are fitted

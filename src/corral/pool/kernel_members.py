@@ -4,8 +4,8 @@ Shrunk kernels: the differences of the rows of a class from their mean are multi
 :math:`a = \sqrt{1 - h^2}`, and each row gets a kernel of bandwidth h. This keeps the covariance of the class
 (West, 1993). With h = 1 the density is a normal density, with a small h nearly a kernel density of the rows.
 Normal densities with a shared covariance make a linear discriminant, and normal densities with one covariance
-for each class make a quadratic discriminant. Normal densities are separate kinds, because in small tables the
-log loss does not reliably distinguish them from kernels.
+for each class make a quadratic discriminant. Normal densities are kinds of their own, because in small tables
+the log loss does not reliably choose between normal densities and kernels.
 
 Plain kernels: kernels on the rows without shrinkage, with the same bandwidth for all variables. Refined
 kernels have one bandwidth for each variable (see `bandwidths`).
@@ -144,7 +144,7 @@ class ShrunkKernels(KernelMember):
 
 @dataclass(frozen=True)
 class PlainKernels(KernelMember):
-    """Kernels on the rows as they are, with the same bandwidth for all variables."""
+    """Kernels on the rows without shrinkage, with the same bandwidth for all variables."""
 
     n_finer: int = 0  # number of additional bandwidths below the smallest bandwidth for small tables
 
@@ -163,7 +163,7 @@ class PlainKernels(KernelMember):
 
 
 class RefinedKernels(KernelMember):
-    """Kernels on the rows as they are, with one bandwidth for each variable, fitted to labels."""
+    """Kernels on the rows without shrinkage, with one bandwidth for each variable, fitted to labels."""
 
     n_parts = _REFINE_PARTS
     refined = True

@@ -50,7 +50,7 @@ class LargeTable:
     n: float  # effective number of training rows
     n_duplicates: int  # number of training rows that are duplicates of other training rows
     general: bool  # whether there are missing values, categories or groups
-    # the rows as they were given; None on a cluster, where the model keeps only the rows that it needs
+    # the rows as they were given; None if the rows are on a cluster: the model then keeps a part of the rows
     training: TrainingRows | None
     # computes the centroids of each compressed class, by class code
     compress: Callable[[CompressionPlan], Mapping[int, Centroids]]

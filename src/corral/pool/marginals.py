@@ -36,7 +36,8 @@ SetDensity = Callable[[Floats, Integers, Floats | None], Floats]
 def beginnings(log_weights: Floats, group_ids: Integers, left_out: Integers) -> Floats:
     """Return the exponents (n_samples, n_rows) of the empty set of variables.
 
-    They are minus the log weights of rows, and EXCLUDED for rows of the group that a sample leaves out.
+    The exponents are minus the log weights of rows, and EXCLUDED for rows of the group that a sample leaves
+    out.
     """
     start = np.tile(-log_weights, (left_out.size, 1))
     for q in np.flatnonzero(left_out != NO_GROUP).tolist():

@@ -181,8 +181,8 @@ class Compression:
     held_out: LabelledRows
     counts: Integers  # (n_data,) number of training rows that each row of `LocalModel.data` represents
     n_rows: int  # number of training rows that were given
-    # (n_classes, 2, n_features) lowest and highest training values. Only a model read from a file needs them,
-    # because it lacks the training rows. None if the training rows were on a cluster.
+    # (n_classes, 2, n_features) lowest and highest training values, in a model file, which does not keep the
+    # training rows. None in other models, and if the training rows were on a cluster.
     ranges: Floats | None = None
 
     def validate(self) -> None:
@@ -290,7 +290,7 @@ class PoolModel(LocalModel):
 
     @property
     def all_rows(self) -> LabelledRows:
-        """All training rows with positive weight; ValueError if the model has kept only a part of them."""
+        """All training rows with positive weight; ValueError if the model has not kept all training rows."""
         if self.compression is None:
             return self.data
         if not self.has_all_rows:
@@ -307,7 +307,7 @@ class PoolModel(LocalModel):
 
     @cached_property
     def class_ranges(self) -> Floats | None:
-        """Lowest and highest training values (n_classes, 2, n_features); None if they are unknown."""
+        """Lowest and highest training values (n_classes, 2, n_features); None if they were not kept."""
         if self.compression is not None and self.compression.ranges is not None:
             return self.compression.ranges
         return super().class_ranges

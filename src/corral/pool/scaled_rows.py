@@ -21,7 +21,7 @@ _VARIABLES_PER_ROW = 0.4
 _FEWEST_VARIABLES, _MOST_VARIABLES = 30, 200
 
 # In tables with at most this number of cells, scales are fitted again without each fold. In larger tables
-# leaving out a fold hardly changes them.
+# leaving out a fold hardly changes the scales.
 _MOST_CELLS = 300_000
 
 

@@ -54,8 +54,8 @@ def fit_pool(
     random : random state that chooses folds and, if there are many rows, the subsample.
     computation : threads and progress.
     kinds : kinds of members to try.
-    empirical : whether the prior was estimated from the rows. Then rows are scored with a prior that is
-        estimated without them.
+    empirical : whether the prior was estimated from the rows. Then each part of the rows is scored with a
+        prior that is estimated from the other parts.
     sample : None, or a larger sample of rows to which scales, means, covariances and frequencies of
         categories are fitted.
     """
@@ -63,7 +63,7 @@ def fit_pool(
         scaled_rows, learnt_from = ScaledRows.learn(data, [kind.scale for kind in kinds]), None
     else:
         scaled_rows = ScaledRows.on_scales(data, sample.scales)
-        # Members are built with the number of variables with which the search has fitted them.
+        # Members are built with the same number of variables as in the search.
         learnt_from = replace(sample, most_variables=scaled_rows.most_variables)
     prior_mixing = 1.0 / (data.n + 2.0)
     search_result = search(

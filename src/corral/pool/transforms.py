@@ -307,7 +307,7 @@ def learn_transforms(
     scaled : (n_rows, n_features) scaled rows.
     codes, weights : (n_rows,) class codes and weights of the rows; weights of None are equal.
     n_classes : number of classes.
-    variables : indices of the numeric columns that may be used. None of them is constant.
+    variables : indices of the numeric columns that may be used; each of these columns varies.
     n_categories : (n_features,) number of categories of each column, 0 for a numeric column.
     """
     categories = learn_category_kernels(
@@ -406,8 +406,9 @@ def _covariance_factors(moments: Moments, ranges: Floats, *, own: bool) -> list[
 def _shared_root(moments: Moments) -> Floats:
     """Return the inverse square root of the shared covariance.
 
-    If values are missing, it is computed by the iteration of Dempster, Laird and Rubin (EM): missing values
-    are replaced by expectations given the current covariance, and the covariance is computed again.
+    If values are missing, the covariance is computed by the iteration of Dempster, Laird and Rubin (EM):
+    missing values are replaced by expectations given the current covariance, and the covariance is computed
+    again.
     """
     everything = np.ones(moments.codes.size, dtype=bool)
     precision = np.eye(moments.means.shape[1]) if moments.complete else moments.pairwise_precision()

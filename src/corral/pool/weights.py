@@ -2,8 +2,8 @@ r"""Weights of members in a pool, and scores of points by weights that were fitt
 
 The prior of :math:`\log w_m` is normal with mean :math:`\log (s_m / T_m)`. Here :math:`T_m` is the
 temperature of member m, fitted as if it were the only member, and :math:`s_m` is the expected share of the
-member. The expected shares sum to 1. They fall with the log loss of the member at its temperature (see
-`log_prior_shares`).
+member. The expected shares sum to 1. The larger the log loss of a member at its temperature, the smaller is
+its expected share (see `log_prior_shares`).
 
 The fitted share of a member is proportional to :math:`w_m T_m`. As long as the smallest share is below a
 limit, or there are too many members, the member with the smallest share is dropped and the weights of the
@@ -69,7 +69,7 @@ def fit_weights(tried_members: Sequence[TriedMember], plan: FoldPlan) -> Floats:
 
 
 def log_prior_shares(losses: Floats) -> Floats:
-    """Return the logarithms (n_members,) of the expected shares of members with these log losses."""
+    """Return the logarithms of the expected shares of members from their log losses, both (n_members,)."""
     behind = np.minimum((losses - losses.min()) / _LARGER_LOSS, _FURTHEST_BEHIND)
     log_shares: Floats = -behind - np.log(np.exp(-behind).sum())
     return log_shares
