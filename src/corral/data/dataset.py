@@ -177,7 +177,7 @@ class LabelledRows:
         return float(len(self.X)) if self.weights is None else effective_number(self.weights)
 
     def members(self) -> list[Integers]:
-        """Return for each class the positions of its rows."""
+        """Return a list of n_classes arrays: the positions of the rows of each class."""
         return [np.flatnonzero(self.codes == a) for a in range(self.labels.size)]
 
     def content_order(self) -> Integers:

@@ -81,7 +81,7 @@ class DateColumn:
 
 
 def is_date(value: Any) -> bool:
-    """Whether a value is a date, with or without a time of day; NaT is no date."""
+    """Return whether a value is a date object, with or without a time of day; NaT is not a date."""
     if isinstance(value, np.datetime64):
         return not np.isnat(value)
     return isinstance(value, datetime.date) and type(value).__name__ != "NaTType"

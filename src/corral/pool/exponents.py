@@ -17,9 +17,10 @@ center, A the variables with values, and :math:`u = P d`. The exponent is smalle
 :math:`u_J^T P_{JJ}^{-1} u_J` from the squared length, and divides the density by the square root of the
 determinant of :math:`P_{JJ}`.
 
-**Missing values of a row.** If the transform is diagonal, the factor of a missing variable is its density in
-the class: a normal density with the mean and variance of the class, or the frequencies of the categories.
-Otherwise a missing numeric value is replaced by its expectation given the other values of the row.
+**Missing values of a row.** If the value of a variable with categories is missing, the factor of this
+variable is the frequency of the category in the class. If a numeric value is missing and the transform is
+diagonal, the factor is a normal density with the mean and variance of the variable in the class. Otherwise
+the numeric value is replaced by its expectation given the other numeric values of the row.
 """
 
 from __future__ import annotations

@@ -295,7 +295,7 @@ class PoolModel(LocalModel):
             return self.data
         if not self.has_all_rows:
             raise ValueError(
-                f"this computation needs all {self.n_rows} training rows, but the model has kept only "
+                f"this computation needs all {self.n_rows} training rows, and the model has kept only "
                 f"{len(self.training.X)} of them."
             )
         return LabelledRows.sort(self.training, self.labels)

@@ -128,7 +128,7 @@ def judge(
 
 
 def even_classes(data: LabelledRows) -> bool:
-    """Whether the class sizes are more equal than random class sizes would be; False if rows have weights.
+    """Return whether class sizes are more equal than random sizes would be; False if rows have weights.
 
     Equal class sizes were chosen by design and are not a sample. If the prior were estimated without a
     left-out row, the class of this row would always be the rarest class.
