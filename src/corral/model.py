@@ -1,12 +1,14 @@
-r"""What the fitted models of the pool and of the Rodeo share: classes, priors, rows and the posterior.
+r"""`LocalModel`, the base class of the fitted models of the pool and of the Rodeo.
 
-The classes' densities, weighed by the priors, give the posterior; a pool gives a share
-:math:`\varepsilon` (prior mixing) of it to the prior instead,
+A model estimates a density :math:`\hat p_y` for each class. The posterior combines the densities with the
+priors :math:`\pi_y`,
 
 .. math::
 
     P(y \mid x) = (1 - \varepsilon) \frac{\pi_y \hat p_y(x)}{\sum_{y'} \pi_{y'} \hat p_{y'}(x)}
-        + \varepsilon \pi_y.
+        + \varepsilon \pi_y,
+
+where :math:`\varepsilon` is the prior mixing: positive in a pool, 0 in the Rodeo.
 """
 
 from __future__ import annotations
@@ -29,29 +31,30 @@ from corral.markers.contrast import Contrast, learn_contrast, learn_missing_cont
 from corral.parallel import Computation
 from corral.posterior import joint_log_probability, log_probability
 
-# Evidence for a class is averaged over at most so many of its rows, evenly spread over all of them.
+# Evidence for a class is averaged over at most this number of its rows.
 MAX_EXAMPLES = 50
 
 
 class Examples(NamedTuple):
-    """Training rows to explain, each of them without itself in the densities."""
+    """Training rows to explain; each row is left out of the densities in its own explanation."""
 
     X: Floats  # (n_examples, n_features)
     # codes, weights: (n_examples,)
     codes: Integers
     weights: Floats
-    # own, left_out: (n_examples,) their positions among the rows of the class, and among all rows; -1 for
-    # rows that no density contains
+    # own: (n_examples,) positions of the examples among the rows of their class
+    # left_out: (n_examples,) positions of the examples among all rows
+    # both are -1 for a row that no density contains
     own: Integers
     left_out: Integers
 
     @classmethod
     def choose(cls, rows: LabelledRows, positions: Integers, own: Integers, left_out: Integers) -> Examples:
-        """The rows at some positions."""
+        """Return the rows at the given positions as examples."""
         return cls(rows.X[positions], rows.codes[positions], rows.all_weights[positions], own, left_out)
 
     def take(self, positions: Integers) -> Examples:
-        """Some of the examples."""
+        """Return the examples at the given positions."""
         X, codes, weights, own, left_out = self
         return Examples(
             X[positions], codes[positions], weights[positions], own[positions], left_out[positions]
@@ -59,38 +62,42 @@ class Examples(NamedTuple):
 
     @classmethod
     def concatenate(cls, parts: Sequence[Examples]) -> Examples:
-        """Put the examples of several classes together."""
+        """Concatenate the examples of several classes."""
         return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LocalModel(ABC):
-    """What a fit has learnt of the classes, with the training rows."""
+    """A fitted model: class densities, priors and training rows.
 
-    prior: Floats  # (n_classes,) probability of each class before a sample is seen
-    n_duplicates: int  # how many training rows are duplicates of others
+    Terms: the background of a class is the rows of all other classes. A marker is a variable in which a class
+    differs from its background.
+    """
+
+    prior: Floats  # (n_classes,) prior probability of each class
+    n_duplicates: int  # number of training rows that are duplicates of other training rows
     training: TrainingRows  # the rows as they were given
-    data: LabelledRows  # the rows that count, sorted by class, with their positions among those given
-    min_effect: float  # least difference from the background that makes a variable a marker
-    learnt_contrast: Contrast | None = None  # how classes differ, if the fit had to know it
-    # classes beside all other rows, if the model does not keep all rows
+    data: LabelledRows  # the rows with positive weight; duplicates in a class are merged
+    min_effect: float  # smallest difference from the background that makes a variable a marker
+    learnt_contrast: Contrast | None = None  # value of `contrast`, if the fit has computed the contrast
+    # value of `comparison`, if the fit has computed the comparison because the model does not keep all rows
     learnt_comparison: Comparison | None = None
 
     def validate(self) -> None:
-        """Refuse parts that do not belong together; each of them has checked itself."""
+        """Raise ValueError if the fields are inconsistent; each field has already been validated alone."""
         n_classes, d = self.labels.size, self.n_features
         check_array("prior", self.prior, (n_classes,), 0.0, 1.0)
         if abs(self.prior.sum() - 1.0) > 1e-8:
             raise ValueError("prior does not sum to 1")
-        check_number("n_copies", self.n_duplicates, 0)
+        check_number("n_duplicates", self.n_duplicates, 0)
         check_number("min_effect", self.min_effect, 0.0, 1.0)
         if not np.isin(self.training.y, self.labels).all():
-            raise ValueError("y holds labels of no class")
+            raise ValueError("y contains labels that are not classes of the model")
         check_shape("X", self.training.X, (None, d))
         if not equal_or_none(self.training.n_categories, self.data.n_categories):
-            raise ValueError("the rows have other categories")
+            raise ValueError("training and data have different numbers of categories")
         if self.data.numbers.max(initial=-1) >= self.n_rows:
-            raise ValueError("numbers holds a number that no row has")
+            raise ValueError("numbers contains a position that is not below n_rows")
         if self.learnt_contrast is not None:
             check_shape("markers", self.learnt_contrast.markers, (n_classes, d))
             self._check_categories("value", self.learnt_contrast.value)
@@ -100,15 +107,15 @@ class LocalModel(ABC):
             self._check_categories("middles", self.learnt_comparison.middles)
 
     def _check_categories(self, name: str, numbers: Floats) -> None:
-        """Refuse numbers (..., n_features) of categories that there are not; NaN stands for none."""
+        """Raise ValueError if codes (..., n_features) are not codes of categories; NaN stands for none."""
         n_categories = self.data.category_counts
         values = np.nan_to_num(numbers[..., n_categories > 0])
         if ((values < 0.0) | (values >= n_categories[n_categories > 0])).any():
-            raise ValueError(f"{name} holds a category that there is not")
+            raise ValueError(f"{name} contains a code that is not the code of a category")
 
     @property
     def labels(self) -> NDArray[Any]:
-        """(n_classes,) classes in order."""
+        """(n_classes,) class labels, sorted."""
         return self.data.labels
 
     @property
@@ -118,39 +125,39 @@ class LocalModel(ABC):
 
     @property
     def prior_mixing(self) -> float:
-        """Share of every probability that is given to the prior; a pool has one."""
+        """Share of the prior in each posterior probability; 0 unless a subclass overrides it."""
         return 0.0
 
     @abstractmethod
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
-        """Log densities (n_samples, n_classes) of scaled samples."""
+        """Return log densities (n_samples, n_classes) of samples (n_samples, n_features)."""
 
     def joint(self, log_density: Floats) -> Floats:
-        """Logarithm of prior times density, from log densities."""
+        """Return the logarithm of prior times density (n_samples, n_classes) from log densities."""
         return joint_log_probability(log_density, self.prior)
 
     def posterior(self, log_density: Floats) -> Floats:
-        """Logarithm of the posterior, from log densities."""
+        """Return the logarithm of the posterior (n_samples, n_classes) from log densities."""
         return log_probability(self.joint(log_density), self.prior, self.prior_mixing)
 
     @cached_property
     def contrast(self) -> Contrast:
-        """How each class differs from its background in each variable, whatever the densities use."""
+        """Differences of each class from its background, also in variables that no density uses."""
         return self.learnt_contrast or learn_contrast(self.data, self.min_effect)
 
     @cached_property
     def comparison(self) -> Comparison:
-        """Each class beside all other rows, as the table has them."""
+        """Summaries of each class and of all other rows, on the scale of the table."""
         return self.learnt_comparison or learn_comparison(self.training, self.labels, self.contrast)
 
     @cached_property
     def missing_contrast(self) -> Contrast | None:
-        """How each class differs from its background in what is missing; None if nothing is."""
+        """Differences of each class from its background in missing values; None if no value is missing."""
         return learn_missing_contrast(self.data, self.min_effect)
 
     @cached_property
     def trust(self) -> Trust:
-        """Training rows, each left out, as a reference for samples; computed when it is first needed."""
+        """Scores of training rows, each left out in turn: the reference for the typicality of samples."""
         return Trust(self)
 
     @property
@@ -160,29 +167,29 @@ class LocalModel(ABC):
 
     @property
     def all_rows(self) -> LabelledRows:
-        """All training rows that count, sorted by class, however few of them densities are made of."""
+        """All training rows with positive weight, also rows that no density contains."""
         return self.data
 
     @property
     def n_rows(self) -> int:
-        """How many training rows were given."""
+        """Number of training rows that were given."""
         return len(self.training.X)
 
     @property
     def kept_rows(self) -> Integers | None:
-        """Positions of the training rows that a file keeps, among those that were given; None if all."""
+        """Positions in the training table of the rows that a model file keeps; None if it keeps all rows."""
         return None
 
     @property
     def has_all_rows(self) -> bool:
-        """Whether `training` has all rows that were given, and not only those that a file has kept."""
+        """Whether `training` contains all rows that were given, not only the rows that a file keeps."""
         return len(self.training.X) == self.n_rows
 
     @cached_property
     def class_ranges(self) -> Floats | None:
-        """Lowest and highest values (n_classes, 2, n_features) of training rows; None if too few are kept.
+        """Lowest and highest training values (n_classes, 2, n_features); None if not all rows are kept.
 
-        A class without any value of a variable has the range from infinity to minus infinity.
+        If a class has no value of a variable, the lowest value is infinity and the highest minus infinity.
         """
         if not self.has_all_rows:
             return None
@@ -194,45 +201,49 @@ class LocalModel(ABC):
         )
 
     def rows_by_number(self, numbers: Integers) -> Floats:
-        """Training rows (n_numbers, n_features) by their positions among those that were given."""
+        """Return training rows (n_numbers, n_features), given their positions in the training table."""
         if self.kept_rows is None:
             return self.training.X[numbers]
         order = np.argsort(self.kept_rows)
         return self.compared_rows.X[order[np.searchsorted(self.kept_rows, numbers, sorter=order)]]
 
     def rows_behind(self, a: int) -> Integers:
-        """How many training rows each row of a class in `data` stands for."""
+        """Return how many training rows each row of class `a` in `data` represents."""
         return np.ones(self.data.members()[a].size, dtype=np.int64)
 
     def examples(self, a: int) -> Examples:
-        """Rows of a class to explain, a subsample of all of them."""
+        """Return at most `MAX_EXAMPLES` rows of class `a` to explain."""
         rows_of_class = self.data.members()[a]
         own = example_rows(self.data.X[rows_of_class], self.data.all_weights[rows_of_class], MAX_EXAMPLES)
         return Examples.choose(self.data, rows_of_class[own], own, rows_of_class[own])
 
     def calibration_points(self) -> Integers:
-        """Which of these rows are left out, one by one: all, or some that are spread over each class."""
+        """Return positions of the rows to leave out one by one: all, or evenly spaced rows of each class."""
         return evenly_spaced_by_class(self.data.codes, self.labels.size, MAX_POINTS)
 
     @abstractmethod
     def estimates(self, X: Floats, computation: Computation, *, bandwidths: bool = False) -> Estimates:
-        """Log densities and likenesses (n_samples, n_classes), in the time of one of them.
+        """Return log densities and unscaled scores (n_samples, n_classes), computed in one pass.
 
-        With the bandwidths that the Rodeo chooses, if they are asked for and there are any.
+        If `bandwidths` is true, the Rodeo also returns the bandwidths that it chooses.
         """
 
     @property
     def used(self) -> Bools:
-        """Which variables (n_features,) take part in the density of some class."""
+        """(n_features,) whether the density of at least one class uses the variable."""
         return np.asarray(~np.isnan(self.data.X).all(axis=0))
 
     def leave_out(self, points: Integers, computation: Computation) -> Estimates:
-        """Estimates (n_points, n_classes) of some rows, each without itself, its duplicates and its group."""
+        """Return estimates (n_points, n_classes) of the rows at `points`.
+
+        Each row is left out of its own estimate, with its duplicates and its group.
+        """
         return self.leave_out_of(points, self.compared_rows.X[points], computation)
 
     @abstractmethod
     def leave_out_of(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
-        """Estimates (n_points, n_classes) of X without some rows, their duplicates and their groups.
+        """Return estimates (n_points, n_classes) of X.
 
-        `X` are the rows at `points`, of which values may be missing.
+        `X` (n_points, n_features) has the rows at `points`; some of their values may be replaced by NaN. Each
+        row is left out of its own estimate, with its duplicates and its group.
         """

@@ -1,15 +1,18 @@
-r"""What each variable contributes to a number that depends on which variables are known.
+r"""Shapley values: the contribution of each variable to a number v(S) that depends on a set S of variables.
 
-Let v(S) be that number when the variables S are known, and all others integrated out. The contribution of
-variable j is the mean of :math:`v(S \cup \{j\}) - v(S)` over all orders in which the variables may become
-known, S being those before j (Shapley, 1953). Contributions add up to v of all variables less v of none; a
-variable that never makes a difference contributes nothing; two that always make the same difference
-contribute the same; and contributions to a sum are the sums of contributions.
+Here v(S) is computed from the values of the variables in S, with all other variables integrated out. Put the
+variables in some order, and let S be the set of the variables before variable j. The contribution of j is the
+mean of :math:`v(S \cup \{j\}) - v(S)` over all orders (Shapley, 1953). Contributions have four properties.
+They sum to v of all variables minus v of the empty set. A variable that never changes v has contribution 0.
+Two variables that always change v equally have equal contributions. The contributions to a sum of two numbers
+are the sums of the contributions to each number.
 
-With few variables the mean is exact: every set counts by the number of orders that pass through it. With more
-it is taken over some random orders, each together with its reverse, which is exact where no more than two
-variables interact. The contributions along any order add up, so that their means do. The standard error is
-that of the mean over the pairs of orders.
+With few variables the mean over all orders is computed exactly. With more variables it is estimated from
+pairs of orders: a random order and its reverse. The estimate is exact if v is a sum of functions of at most
+two variables each. Along each order the differences sum to v of all variables minus v of the empty set, and
+therefore the estimates do, too. The standard error is the standard error of the mean over pairs of orders.
+
+Terms: a coalition is a set of variables. The players are the variables that may be in a coalition.
 """
 
 from __future__ import annotations
@@ -23,36 +26,43 @@ import numpy as np
 
 from corral.array_types import Bools, Floats, Integers
 
-# Up to so many variables all sets are looked at.
+# With at most this number of players, v is evaluated for all sets.
 MOST_EXACT = 10
 
-# Random orders, with their reverses; fewer where so many kernels would be evaluated at a sample.
+# Bounds of the number of orders, reversed orders included. Within these bounds, the number of orders times
+# the number of factors of kernels that one order evaluates for a sample is at most _MOST_KERNELS.
 _MOST_ORDERS, _FEWEST_ORDERS = 40, 8
 _MOST_KERNELS = 8e6
 
-# Orders are the same in every explanation.
+# With a fixed seed all explanations use the same orders.
 _SEED = 20_261
 
 
 @dataclass(frozen=True, eq=False)
 class Coalitions:
-    """Sets of variables of which v is needed; the first one is empty."""
+    """Sets of variables for which v is evaluated; the first set is empty."""
 
-    members: Bools  # (n_sets, n_features) which variables are in each set
-    parent: Integers  # (n_sets,) another set, further above, that has one variable less; -1 for the empty set
-    variable: Integers  # (n_sets,) the variable that it lacks; -1 for the empty set
-    # (n_orders, n_players) variables in the order in which they become known, a random order and its reverse
-    # by turns; none if all sets are there
+    members: Bools  # (n_sets, n_features) whether each variable is in each set
+    # (n_sets,) index of an earlier set that lacks exactly one variable of this set; -1 for the empty set
+    parent: Integers
+    variable: Integers  # (n_sets,) index of the variable that the parent lacks; -1 for the empty set
+    # (n_orders, n_players) indices of variables: random orders, each followed by its reverse; n_orders is 0
+    # if `members` has all sets of players
     orders: Integers
-    chains: Integers  # (n_orders, n_players + 1) the sets that each order passes through
+    # (n_orders, n_players + 1) index of the set of the first k variables of each order, k = 0, 1, ...
+    chains: Integers
     _walks: dict[bytes, Walk] = field(default_factory=dict)
 
     @classmethod
     def choose(cls, players: Integers, n_features: int, n_kernels: float) -> Coalitions:
-        """Take all sets of few players, the variables that take part, or those on random orders of many.
+        """Choose all sets if there are few players, otherwise the sets along random orders.
 
-        Orders are fewer, the more factors of kernels an order takes at one sample (`n_kernels`); the fewest
-        are enough for means over samples.
+        Parameters
+        ----------
+        players : (n_players,) indices of the variables that may be in a set.
+        n_features : number of variables.
+        n_kernels : number of factors of kernels that one order evaluates for one sample. The more there are,
+            the fewer orders are used. The smallest number of orders is enough for means over samples.
         """
         if players.size <= MOST_EXACT:
             return cls.all(players, n_features)
@@ -61,7 +71,7 @@ class Coalitions:
 
     @classmethod
     def all(cls, players: Integers, n_features: int) -> Coalitions:
-        """Take all sets: the bits of its number say which players are in a set."""
+        """Return all sets of players; bit k of the index of a set is 1 if the set contains player k."""
         numbers = np.arange(1 << players.size)
         members = np.zeros((numbers.size, n_features), dtype=bool)
         members[:, players] = numbers[:, np.newaxis] >> np.arange(players.size) & 1
@@ -73,13 +83,13 @@ class Coalitions:
 
     @classmethod
     def sampled(cls, players: Integers, n_features: int, n_pairs: int, seed: int = _SEED) -> Coalitions:
-        """Take the sets on pairs of random orders."""
+        """Return the sets along `n_pairs` random orders and their reverses."""
         random = np.random.RandomState(seed)
         orders = np.empty((2 * n_pairs, players.size), dtype=np.int64)
         for pair in range(n_pairs):
             orders[2 * pair] = random.permutation(players)
             orders[2 * pair + 1] = orders[2 * pair, ::-1]
-        numbers = {0: 0}  # by which variables are in a set, as bits
+        numbers = {0: 0}  # index of each set; the bits of a key are the variables in the set
         parent, variable = [-1], [-1]
         chains = np.zeros((len(orders), players.size + 1), dtype=np.int64)
         for order, chain in zip(orders.tolist(), chains, strict=True):
@@ -99,11 +109,11 @@ class Coalitions:
 
     @property
     def exact(self) -> bool:
-        """Whether all sets are there."""
+        """Whether `members` has all sets of players."""
         return not len(self.orders)
 
     def walk(self, used: Integers) -> Walk:
-        """The sets, projected onto the variables (n_used,) that a density uses."""
+        """Return the sets restricted to the variables (n_used,) that a density uses."""
         key = used.tobytes()
         if key not in self._walks:
             self._walks[key] = Walk.project(self, used)
@@ -111,23 +121,23 @@ class Coalitions:
 
     @cached_property
     def columns(self) -> Floats:
-        """1 for the members (n_features, n_sets) of each set, and 0 for others."""
+        """(n_features, n_sets) 1 if the variable is in the set, otherwise 0."""
         return np.ascontiguousarray(self.members.T, dtype=np.float64)
 
     def sums(self, values: Floats) -> Floats:
-        """Sums (n_samples, n_sets) of the values (n_samples, n_features) of the members of each set."""
+        """Sum values (n_samples, n_features) over the variables in each set: (n_samples, n_sets)."""
         sums: Floats = values @ self.columns
         return sums
 
     def contributions(self, v: Floats) -> tuple[Floats, Floats]:
-        """Mean contributions of the variables, and their standard errors, both (n_samples, n_features).
+        """Return contributions of the variables and their standard errors, both (n_samples, n_features).
 
-        `v` (n_samples, n_sets) has to be finite.
+        `v` (n_samples, n_sets) must be finite.
         """
         mean = np.zeros((len(v), self.members.shape[1]))
         if self.exact:
-            # Log odds may be so large that a product by BLAS, which rounds a row alone in another way than
-            # rows together, would change digits of small contributions.
+            # BLAS rounds a single row differently from the same row in a batch. If log odds are large, this
+            # would change digits of small contributions.
             return np.vecdot(v[:, np.newaxis], self._shapley_weights().T), mean
         squares = np.zeros(mean.shape)
         n_pairs = len(self.orders) // 2
@@ -135,14 +145,17 @@ class Coalitions:
             pair_mean = np.zeros(mean.shape)
             for r in (2 * pair, 2 * pair + 1):
                 pair_mean[:, self.orders[r]] += 0.5 * np.diff(v[:, self.chains[r]], axis=1)
-            change = pair_mean - mean  # Welford's update, since squares of large means cancel
+            change = pair_mean - mean  # Welford's update: a difference of squares would lose digits
             mean += change / (pair + 1)
             squares += change * (pair_mean - mean)
         error = np.sqrt(squares / (max(n_pairs - 1, 1) * n_pairs))
         return mean, error
 
     def _shapley_weights(self) -> Floats:
-        """Weights (n_sets, n_features) of v: one in p over k orders passes a set with k of p variables."""
+        """Return weights (n_sets, n_features) of v in the contributions.
+
+        Of all orders of p players, one in binom(p, k) begins with the k players of a given set.
+        """
         players = self.members.any(axis=0)
         p = int(players.sum())
         size = self.members.sum(axis=1).tolist()
@@ -153,19 +166,22 @@ class Coalitions:
 
 
 class Walk(NamedTuple):
-    """The sets of some coalitions as one density sees them, in the order in which kernels visit them."""
+    """The sets restricted to the variables that one density uses, in the order of a depth-first search.
 
-    depth: Integers  # (n_steps,) how many variables are there before each step
-    variable: Integers  # (n_steps,) the one that is added, its position among those that the density uses
-    step_of_set: Integers  # (n_sets,) the step that reaches each set; -1 for sets without any variable used
-    # of normal kernels of one covariance, by a root of it; see `pool.marginals`
+    Each step of the search adds one variable to a set that an earlier step has reached.
+    """
+
+    depth: Integers  # (n_steps,) number of variables in the set before the step
+    variable: Integers  # (n_steps,) added variable: its position among the variables that the density uses
+    step_of_set: Integers  # (n_sets,) index of the step that reaches each set; -1 if no step is needed
+    # cache of `pool.marginals.residual_directions` for normal kernels; the key is a root of the covariance
     directions: dict[bytes, tuple[Floats, Floats]]
 
     @classmethod
     def project(cls, coalitions: Coalitions, used: Integers) -> Walk:
-        """Project the sets onto the variables (n_used,) that a density uses, and merge duplicates."""
+        """Restrict the sets to the variables (n_used,) that a density uses, and merge equal sets."""
         position = {int(j): k for k, j in enumerate(used)}
-        seen = [0] * len(coalitions.parent)  # which of the variables used are in each set, as bits
+        seen = [0] * len(coalitions.parent)  # the used variables in each set, as bits
         children: dict[int, list[tuple[int, int]]] = {0: []}
         steps = zip(coalitions.parent.tolist(), coalitions.variable.tolist(), strict=True)
         for number, (parent, j) in enumerate(steps):
@@ -187,7 +203,10 @@ class Walk(NamedTuple):
         return cls(depths, variables, np.array([steps_by_bits[bits] for bits in seen]), {})
 
     def spread(self, values: Floats) -> Floats:
-        """Values (n_samples, n_sets) of all sets from those (n_samples, n_steps) of the steps."""
+        """Return the value of each set (n_samples, n_sets) from the values of steps (n_samples, n_steps).
+
+        The value of a set that contains no used variable is 0.
+        """
         padded = np.zeros((len(values), values.shape[1] + 1))
         padded[:, :-1] = values
         set_values: Floats = padded[:, self.step_of_set]

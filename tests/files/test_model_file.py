@@ -360,8 +360,8 @@ MODEL, POOL = "state/model_", "state/model_/pool"
         (f"{MODEL}/data/codes", lambda a: a - 1, "codes holds a number"),
         (f"{MODEL}/data/codes", lambda a: a[1:], "codes has the shape"),
         (f"{MODEL}/data/codes", lambda a: a.astype(float), "codes is not an array of int64"),
-        (f"{MODEL}/data/numbers", lambda a: a + 1, "numbers holds a number that no row has"),
-        (f"{MODEL}/data/numbers", lambda a: a * 0, "numbers are not different"),
+        (f"{MODEL}/data/numbers", lambda a: a + 1, "numbers contains a position that is not below"),
+        (f"{MODEL}/data/numbers", lambda a: a * 0, "numbers contains a position twice"),
         (f"{MODEL}/data/X", lambda a: a * np.inf, "X holds a number"),
         (f"{MODEL}/data/X", lambda a: a[:, 1:], "X has the shape"),
         (f"{MODEL}/data/counts", lambda a: -a, "counts holds a number"),
@@ -370,7 +370,7 @@ MODEL, POOL = "state/model_", "state/model_/pool"
         (f"{MODEL}/learnt_contrast/effect", lambda a: a[1:], "effect has the shape"),
         (f"{POOL}/weights", lambda a: -a, "weights holds a number"),
         (f"{POOL}/weights", lambda a: a[1:], "weights has the shape"),
-        (f"{POOL}/prior", lambda a: a * 0.5, "prior is not that of the pool"),
+        (f"{POOL}/prior", lambda a: a * 0.5, "prior is not the prior of the pool"),
         (f"{POOL}/temperatures", lambda a: a * 0.0, "temperatures holds a number"),
         (f"{POOL}/scores/recall", lambda a: a[1:], "recall has the shape"),
         (f"{POOL}/cross_fitted/points", lambda a: a + 9, "points holds a number"),
@@ -395,11 +395,11 @@ MODEL, POOL = "state/model_", "state/model_/pool"
         (f"{MODEL}/data/X", "X", "X is not an array"),
         (f"{POOL}/members", {}, "members is not a list"),
         (f"{POOL}/table", [], "table is not a table of values"),
-        (f"{POOL}/table", {}, "table has other columns than accuracy, bandwidth"),
+        (f"{POOL}/table", {}, "the columns of the table are not accuracy, bandwidth"),
         (f"{POOL}/table/share", lambda a: np.tile(a, (2, 1)), "share has the shape"),
         (f"{POOL}/table/share", lambda a: a + 1.0, "share holds a number"),
         (f"{POOL}/prior_mixing", {"!float": "nan"}, "prior_mixing is not a number between"),
-        (f"{POOL}/members/0/scale/knots", {"!tuple": [None]}, "knots are not given for 3 columns"),
+        (f"{POOL}/members/0/scale/knots", {"!tuple": [None]}, "knots does not have 3 entries"),
         ("params/n_jobs", 10**9, "params has no 'n_jobs'"),
         ("params/colour", 1, "params has no 'colour'"),
         ("params/min_effect", 2.0, ".*min_effect must be a number between 0 and 1"),
@@ -497,7 +497,7 @@ def test_categories_are_as_many_as_the_encoding_lists(name, mixed, path):
     (categories,) = (key for key in arrays if key.endswith("categories"))
     assert arrays[categories].tolist() == [0, 3]
     for n in (4, 10**12):
-        message = r"the encoding has other numbers of categories|have other categories"
+        message = r"the encoding has other numbers of categories|have different numbers of categories"
         assert_refused(path, header, arrays | {categories: np.array([0, n])}, message)
     header["state"]["encoding_"]["categories"][1] = None
     assert_refused(path, header, arrays, "the encoding has other numbers of categories")
@@ -506,9 +506,9 @@ def test_categories_are_as_many_as_the_encoding_lists(name, mixed, path):
 @pytest.mark.parametrize(
     ("where", "change", "message"),
     [
-        (f"{POOL}/members/0/scale/center", lambda a: a + 1e6, "center or half_width is not that of"),
-        (f"{POOL}/members/0/scale/half_width", lambda a: a * 0.4, "center or half_width is not that of"),
-        (f"{MODEL}/learnt_contrast/value", lambda a: a * 0.0 + 1e308, "value holds a category that there"),
+        (f"{POOL}/members/0/scale/center", lambda a: a + 1e6, "center or half_width changes codes of"),
+        (f"{POOL}/members/0/scale/half_width", lambda a: a * 0.4, "center or half_width changes codes of"),
+        (f"{MODEL}/learnt_contrast/value", lambda a: a * 0.0 + 1e308, "value contains a code that is not"),
     ],
 )
 def test_numbers_of_categories_are_kept_as_they_are(where, change, message, mixed, path):

@@ -485,7 +485,7 @@ def test_a_file_holds_few_rows_and_the_same_model(fitted, case, tmp_path):
         ("pool/members/0/classes/0/rows", lambda a: a * np.nan, "rows holds a number"),
         ("compression/counts", lambda a: a[1:], "counts has the shape"),
         ("compression/counts", lambda a: a * 0, "counts holds a number"),
-        ("compression/held_out/numbers", lambda a: a + 5000, "numbers holds a number that no row has"),
+        ("compression/held_out/numbers", lambda a: a + 5000, "numbers contains a position that is not below"),
     ],
 )
 def test_forged_centroids(fitted, name, forge, message, tmp_path):

@@ -108,7 +108,7 @@ def test_a_registered_member_takes_part_in_everything(toy, table, tmp_path):
 def test_a_member_that_there_is_not_is_refused(toy, table, tmp_path):
     save_model(CorralClassifier(random_state=0).fit(*table), tmp_path / "model.corral")
     MEMBER_KINDS.remove(toy)
-    with pytest.raises(ValueError, match="no member is called 'toy_student'"):
+    with pytest.raises(ValueError, match="no kind of member has the identifier 'toy_student'"):
         load_model(tmp_path / "model.corral")
 
 

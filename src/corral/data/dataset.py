@@ -1,4 +1,8 @@
-"""Training rows as they were given, and sorted by class with weights, duplicates and groups."""
+"""Training rows as they were given (`TrainingRows`), and prepared for a fit (`LabelledRows`).
+
+A group is a set of rows that are left out together, for example the rows of one patient. A code is the index
+of a class among the sorted labels, or of a category among the categories of a column.
+"""
 
 from __future__ import annotations
 
@@ -27,20 +31,19 @@ from corral.data.weights import effective_number, shares_of_largest, weights_or_
 class TrainingRows(NamedTuple):
     """Training rows as they were given."""
 
-    X: Floats  # (n_rows, n_features)
+    X: Floats  # (n_rows, n_features) values, codes of categories, NaN for missing values
     y: NDArray[Any]  # (n_rows,) labels
-    weights: Floats | None  # (n_rows,) or None if all weights are equal
-    # (n_features,) numbers of categories, 0 for measurements; None if all columns are measurements
+    weights: Floats | None  # (n_rows,) weights; None if all weights are equal
+    # (n_features,) number of categories of each column, 0 for a numeric column; None if all are numeric
     n_categories: Integers | None = None
-    # (n_rows,) numbers of groups, whose rows are left out together; None if there are no groups
-    groups: Integers | None = None
+    groups: Integers | None = None  # (n_rows,) group ids; None if there are no groups
 
     def validate(self) -> None:
-        """Refuse what no fit could have kept."""
+        """Raise ValueError if shapes are inconsistent or a value is out of range."""
         n, d = len(self.X), self.X.shape[-1]
         check_array("X", self.X, (None, None), nan=True)
         if self.y.shape != (n,):
-            raise ValueError(f"y has the shape {self.y.shape} and not {(n,)}")
+            raise ValueError(f"y has shape {self.y.shape} instead of {(n,)}")
         if self.weights is not None:
             check_array("weights", self.weights, (n,), 0.0)
         if self.n_categories is not None:
@@ -49,7 +52,7 @@ class TrainingRows(NamedTuple):
             check_array("groups", self.groups, (n,), 0, LARGEST_INTEGER)
 
     def extended(self, more: TrainingRows) -> TrainingRows:
-        """These rows, followed by more rows."""
+        """Return these rows, followed by `more` rows with other groups."""
         weights = groups = None
         if self.weights is not None or more.weights is not None:
             weights = np.concatenate([weights_or_ones(rows.weights, len(rows.X)) for rows in (self, more)])
@@ -61,26 +64,34 @@ class TrainingRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LabelledRows:
-    """Training rows with weight and numbered classes; duplicates in a class are merged into one row."""
+    """Training rows with positive weight and class codes; duplicates in a class are merged into one row."""
 
-    X: Floats  # (n_rows, n_features)
-    codes: Integers  # (n_rows,) class numbers
-    weights: Floats | None  # (n_rows,) weights, 1 at most, or None if all are equal
-    labels: NDArray[Any]  # (n_classes,) classes in order; some may have no rows
-    # (n_classes,) sums of the weights as given, or numbers of rows; after `take`, sums of `weights`
+    X: Floats  # (n_rows, n_features) values, codes of categories, NaN for missing values
+    codes: Integers  # (n_rows,) class codes
+    weights: Floats | None  # (n_rows,) weights, at most 1; None if all weights are equal
+    labels: NDArray[Any]  # (n_classes,) sorted class labels; a class may have no rows
+    # (n_classes,) sums of the given weights, or numbers of rows if weights were not given; after `take`, sums
+    # of `weights` of the remaining rows
     counts: Floats
-    numbers: Integers  # (n_rows,) positions among the given rows; the first one of duplicates
-    # (n_rows,) numbers of what is left out together: rows of a group, duplicates with different labels
+    numbers: Integers  # (n_rows,) positions in the given table; of merged duplicates, the first position
+    # (n_rows,) ids; rows with equal ids are left out together: groups, duplicates with different labels
     group_ids: Integers
-    # numbers that duplicates share, of all rows with weight before duplicates were merged; None if there are
-    # none
+    # ids that duplicates share, one for each row with positive weight before duplicates were merged; None if
+    # there are no duplicates
     duplicates: Integers | None
-    n_categories: Integers | None = None  # (n_features,) numbers of categories, 0 for measurements
+    # (n_features,) number of categories of each column, 0 for a numeric column; None if all are numeric
+    n_categories: Integers | None = None
     grouped: bool = False  # whether rows of a class may share a group
 
     @classmethod
     def sort(cls, training: TrainingRows, expected: NDArray[Any] | None = None) -> LabelledRows:
-        """Drop rows without weight, number the classes, `expected` ones included, and merge duplicates."""
+        """Drop rows of weight 0, compute class codes, and merge duplicates.
+
+        Parameters
+        ----------
+        training : the given rows, in any order; the rows of the result are in the same order.
+        expected : labels that are classes even if no row has them.
+        """
         X, y, weights, n_categories, groups = training
         numbers = np.arange(len(X))
         if weights is not None:
@@ -108,7 +119,7 @@ class LabelledRows:
         )
 
     def validate(self) -> None:
-        """Refuse what no fit could have kept: positions, classes and weights that are out of bounds."""
+        """Raise ValueError if shapes are inconsistent or positions, codes or weights are out of range."""
         n = len(self.X)
         check_labels("labels", self.labels)
         check_array("X", self.X, (None, None), nan=True)
@@ -117,7 +128,7 @@ class LabelledRows:
         check_array("group_ids", self.group_ids, (n,), 0, LARGEST_INTEGER)
         check_array("numbers", self.numbers, (n,), 0, LARGEST_INTEGER)
         if np.unique(self.numbers).size != n:
-            raise ValueError("numbers are not different")
+            raise ValueError("numbers contains a position twice")
         if self.weights is not None:
             check_array("weights", self.weights, (n,), SMALLEST, 1.0)
         if self.duplicates is not None:
@@ -127,11 +138,11 @@ class LabelledRows:
 
     @property
     def n_duplicates(self) -> int:
-        """How many of the given rows are duplicates of others."""
+        """Number of given rows that are duplicates of an earlier row."""
         return 0 if self.duplicates is None else self.duplicates.size - np.unique(self.duplicates).size
 
     def take(self, positions: Integers) -> LabelledRows:
-        """The rows at some positions, with all classes."""
+        """Return the rows at the given positions; all classes are kept, even without rows."""
         weights = None if self.weights is None else self.weights[positions]
         counts = np.bincount(self.codes[positions], weights, minlength=self.labels.size).astype(np.float64)
         return replace(
@@ -146,7 +157,7 @@ class LabelledRows:
         )
 
     def extended(self, more: LabelledRows) -> LabelledRows:
-        """These rows, followed by more rows of the same classes; `counts` stay."""
+        """Return these rows, followed by `more` rows of the same classes; `counts` is not changed."""
         weights = None
         if self.weights is not None or more.weights is not None:
             weights = np.concatenate([self.all_weights, more.all_weights])
@@ -166,13 +177,14 @@ class LabelledRows:
         return float(len(self.X)) if self.weights is None else effective_number(self.weights)
 
     def members(self) -> list[Integers]:
-        """Positions of the rows of each class."""
+        """Return a list of n_classes arrays: the positions of the rows of each class."""
         return [np.flatnonzero(self.codes == a) for a in range(self.labels.size)]
 
     def content_order(self) -> Integers:
-        """Ranks (n_rows,) of the rows by their values, whatever the order of rows, columns and labels is.
+        """Return ranks (n_rows,) of the rows that depend on values only.
 
-        Equal rows are ranked by the values in their classes.
+        The ranks do not depend on the order of rows or columns, or on the labels. Equal rows of different
+        classes are ranked by all values of their classes.
         """
         keys = content_keys(self.X)
         class_keys = np.zeros(self.labels.size, dtype=np.uint64)
@@ -180,7 +192,7 @@ class LabelledRows:
         return np.argsort(np.lexsort((class_keys[self.codes], keys)))
 
     def own_rows(self, rows_of_class: Integers, positions: Integers) -> Integers:
-        """Positions within a class of a row in the same group as each given row.
+        """Find for each given row a row of a class that is in the same group.
 
         Parameters
         ----------
@@ -189,7 +201,8 @@ class LabelledRows:
 
         Returns
         -------
-        own : (n,), -1 if the class has no row of the group, and for the position -1.
+        own : (n,) index in `rows_of_class` of the first row of the same group; -1 if there is none, or if the
+            position is -1.
         """
         group_ids, first = np.unique(self.group_ids[rows_of_class], return_index=True)
         if not group_ids.size:
@@ -199,17 +212,17 @@ class LabelledRows:
         return np.where((positions >= 0) & (group_ids[nearest] == wanted), first[nearest], -1)
 
     def weights_of(self, positions: Integers) -> Floats | None:
-        """Weights of the rows at some positions, or None if all weights are equal."""
+        """Return the weights of the rows at the given positions; None if all weights are equal."""
         return None if self.weights is None else self.weights[positions]
 
     @property
     def all_weights(self) -> Floats:
-        """(n_rows,) weights, 1 if all are equal."""
+        """(n_rows,) weights; 1 if all weights are equal."""
         return weights_or_ones(self.weights, len(self.X))
 
     @property
     def is_alone(self) -> Bools:
-        """(n_rows,) whether the class of a row has no row of another group."""
+        """(n_rows,) whether all rows of the class of a row are in the group of the row."""
         _, group = np.unique(self.group_ids * np.int64(self.labels.size) + self.codes, return_inverse=True)
         is_alone: Bools = np.bincount(group)[group] == np.bincount(self.codes)[self.codes]
         return is_alone
@@ -226,11 +239,11 @@ class LabelledRows:
 
     @property
     def category_counts(self) -> Integers:
-        """(n_features,) numbers of categories, 0 for measurements."""
+        """(n_features,) number of categories of each column, 0 for a numeric column."""
         return np.zeros(self.X.shape[1], dtype=np.int64) if self.n_categories is None else self.n_categories
 
     def arrange(self, scaled: Floats) -> Sequence[ClassRows]:
-        """The scaled rows of each class in the layout of the compiled loops."""
+        """Return for each class its scaled rows in the layout of the compiled loops."""
         return [
             ClassRows.arrange(
                 scaled[rows],
@@ -243,9 +256,9 @@ class LabelledRows:
 
 
 def _check_categories(X: Floats, n_categories: Integers) -> None:
-    """Refuse columns of categories that hold anything but their numbers."""
+    """Raise ValueError if a column with categories contains anything but codes of categories and NaN."""
     check_array("n_categories", n_categories, (X.shape[1],), 0, LARGEST_INTEGER)
     numbers = np.where(np.isnan(X), 0.0, X)[:, n_categories > 0]
     is_number = (numbers >= 0.0) & (numbers < n_categories[n_categories > 0]) & (numbers % 1.0 == 0.0)
     if not is_number.all():
-        raise ValueError("X holds something else than numbers of categories")
+        raise ValueError("X contains a value that is not the code of a category")

@@ -1,4 +1,7 @@
-"""Variables of dates: days, month, weekday and hour, of which those are kept that vary in training."""
+"""Conversion of date columns to variables: days since 2000, month, weekday and hour.
+
+A column keeps the variables that vary in the training rows.
+"""
 
 from __future__ import annotations
 
@@ -20,27 +23,33 @@ _PARTS: tuple[Part, ...] = ("days since 2000", "month", "weekday", "hour")
 
 WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 
-# Days are counted from here: what a variable means must not depend on the rows of a fit.
+# Days are counted from a fixed date, so that the variable does not depend on the training rows.
 _FIRST_DAY = np.datetime64("2000-01-01", "s")
 _FIRST_MONDAY = np.datetime64("2000-01-03", "D")
 
 
 @dataclass(frozen=True)
 class DateColumn:
-    """How a column of dates becomes variables."""
+    """Conversion of one column of dates to variables."""
 
-    position: int  # of the column in the table
-    form: DateForm | None  # how training rows write dates; None if some of their cells are dates
+    position: int  # index of the column in the table
+    # form of dates that are written as text; None if at least one training cell is a date object
+    form: DateForm | None
     parts: Sequence[Part]  # the variables, at least one
 
     def validate(self) -> None:
-        """Refuse a negative position, and parts that are missing or repeated."""
+        """Raise ValueError if the position is negative or if parts are missing or repeated."""
         if self.position < 0 or not self.parts or len(set(self.parts)) != len(self.parts):
-            raise ValueError("the variables of a date do not fit one column")
+            raise ValueError(
+                "a date column has a negative position, or its variables are missing or repeated"
+            )
 
     @classmethod
     def learn(cls, position: int, cells: Sequence[Any]) -> Self | None:
-        """Find the variables of a column of dates, as such or as text; None if it holds other cells."""
+        """Find the variables of a column of dates; None if the column does not contain dates.
+
+        Dates may be date objects or text.
+        """
         if any(map(is_date, cells)):
             return cls(position, None, varying_parts(_read(cells, YEAR_FIRST)[0]))
         dates = parse_dates(cells)
@@ -48,18 +57,18 @@ class DateColumn:
 
     @property
     def assumed_order(self) -> str:
-        """The order in which texts were read, where they may be read in another; else empty."""
+        """Order of day and month in texts, if the other order is also possible; otherwise empty."""
         return self.form.order if self.form is not None and self.form.ambiguous else ""
 
     def names(self, column: str) -> list[str]:
-        """Names of the variables of a column."""
+        """Return the names of the variables that a column with this name becomes."""
         return [f"{column} ({part})" for part in self.parts]
 
     def times(self, column: str, cells: Sequence[Any]) -> tuple[Times, Counter[str]]:
-        """Times of the cells of a column, and counts of texts that are no dates and count as missing.
+        """Return the times of the cells, and the texts that are not dates with their numbers of cells.
 
-        If cells of training rows are dates, texts must have the year first: the order of other texts is
-        unknown.
+        Such texts become missing values. If a training cell was a date object, texts must have the year
+        first, because the order of day and month is unknown; otherwise ValueError is raised.
         """
         times, unreadable = _read(cells, self.form or YEAR_FIRST)
         if self.form is None and unreadable:
@@ -72,35 +81,35 @@ class DateColumn:
 
 
 def is_date(value: Any) -> bool:
-    """Whether a value is a date, with or without a time of day; NaT is no date."""
+    """Return whether a value is a date object, with or without a time of day; NaT is not a date."""
     if isinstance(value, np.datetime64):
         return not np.isnat(value)
     return isinstance(value, datetime.date) and type(value).__name__ != "NaTType"
 
 
 def _read(cells: Sequence[Any], form: DateForm) -> tuple[Times, list[int]]:
-    """Times of dates and of texts in a form, and positions of cells that are neither and not missing."""
+    """Return the times of date objects and texts, and the positions of other cells that are not missing."""
     written = read_dates([None if is_date(cell) else cell for cell in cells], form)
     times = as_times(cells)
     return np.where(np.isnat(times), written.times, times), np.flatnonzero(written.unreadable).tolist()
 
 
 def varying_parts(times: Times) -> list[Part]:
-    """The variables that dates become: all that vary, or days if none does."""
+    """Return the variables that vary; if none varies, return the days."""
     times = times[~np.isnat(times)]
     parts = [part for part in _PARTS if len(set(part_of_dates(part, times).tolist())) > 1]
     return parts or [*_PARTS[:1]]
 
 
 def as_times(cells: Sequence[Any]) -> Times:
-    """Dates in local time, without time zones; NaT where a cell is no date."""
+    """Return date objects as local times without time zone; NaT for other cells."""
     values = [cell if is_date(cell) else None for cell in cells]
     local = [v.replace(tzinfo=None) if isinstance(v, datetime.datetime) else v for v in values]
     return np.array(local, dtype="datetime64[s]")
 
 
 def part_of_dates(part: Part, times: Times) -> NDArray[Any]:
-    """One variable of dates, missing where a date is: names of weekdays, else numbers."""
+    """Compute one variable of dates: names for weekdays, otherwise floats; missing if the date is missing."""
     missing = np.isnat(times)
     filled = np.where(missing, _FIRST_DAY, times)
     if part != "weekday":
@@ -111,7 +120,7 @@ def part_of_dates(part: Part, times: Times) -> NDArray[Any]:
 
 
 def _numbers(part: Part, times: Times) -> Floats:
-    """Days with their fraction, months from 1 on, or hours of the day."""
+    """Return days since 2000 with fractions, months 1 to 12, or hours 0 to 23."""
     if part == "days since 2000":
         numbers: Floats = (times - _FIRST_DAY).astype(np.float64) / 86_400.0
     elif part == "month":

@@ -1,8 +1,9 @@
 """Dates and times that are written as text.
 
-A column is read in one form: year, month and day in one order, with or without a time of day. Where each of
-the first two numbers may be a month in all texts, as in 05/01/2020, the form is ambiguous. Then the month is
-read first; only where points separate the numbers, as in 05.01.2020, the day is.
+All dates of a column have the same form: year, month and day in one order, with or without a time of day. If
+each of the first two numbers may be the month in all texts, as in 05/01/2020, the form is ambiguous. Then the
+first number is read as the month; but if points separate the numbers, as in 05.01.2020, the first number is
+read as the day. At most one in twenty different texts may be in another form or no date.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from numpy.typing import NDArray
 Order = Literal["year month day", "day month year", "month day year"]
 Times = NDArray[np.datetime64]
 
-# A column holds dates if at most one in so many of its different texts is none.
+# A column has dates if at most one in this number of its different texts is not a date.
 _ONE_UNREADABLE_IN = 20
 
-# Two digits from here on are years of the last century, as in POSIX.
+# A year of two digits is in the last century if it is at least this number, as in POSIX.
 _LAST_CENTURY = 69
 
 _MISSING = ("", "None", "nan", "NaN", "NaT", "<NA>")
@@ -46,11 +47,11 @@ _PATTERNS: dict[str, re.Pattern[str]] = {
 
 @dataclass(frozen=True)
 class DateForm:
-    """How the dates of a column are written."""
+    """The form in which the dates of a column are written."""
 
-    kind: str  # one of the patterns: where the year stands, and whether months have names
-    order: Order
-    ambiguous: bool = False  # whether day and month may be the other way round in every text
+    kind: str  # key of `_PATTERNS`: the position of the year, and whether months have names
+    order: Order  # order of year, month and day
+    ambiguous: bool = False  # whether the texts can also be read with day and month exchanged
 
 
 YEAR_FIRST = DateForm("year first", "year month day")
@@ -59,18 +60,18 @@ YEAR_FIRST = DateForm("year first", "year month day")
 class Dates(NamedTuple):
     """The dates of a column."""
 
-    times: Times  # (n,) datetime64[s] as the clock showed, NaT where a text is missing or no date
+    times: Times  # (n,) local times, datetime64[s]; NaT if a text is missing or not a date
     form: DateForm
-    unreadable: NDArray[np.bool_]  # (n,) texts that are neither missing nor dates
+    unreadable: NDArray[np.bool_]  # (n,) whether a text is neither missing nor a date
 
 
 def parse_dates(texts: Iterable[Any]) -> Dates | None:
-    """Read a column of dates; None if it holds none, or if they are written in several forms.
+    """Read a column of dates; None if too few texts are dates of one form.
 
     Parameters
     ----------
-    texts : cells of a column, missing ones as None, NaN or an empty text. Cells that are no text, such as
-        dates of Python, are read as `str` writes them.
+    texts : cells of the column. Missing values are None, NaN or an empty text. Other cells that are not text,
+        such as date objects, are converted by `str`.
     """
     cells, values = _different(texts)
     for kind, pattern in _PATTERNS.items():
@@ -86,16 +87,19 @@ def parse_dates(texts: Iterable[Any]) -> Dates | None:
 
 
 def read_dates(texts: Iterable[Any], form: DateForm) -> Dates:
-    """Read a column whose form was learnt from a training table; texts with the year first are read, too.
+    """Read dates in a form that was found in training cells; texts with the year first are read, too.
 
-    What a text means does not depend on the other texts.
+    The time of a text does not depend on the other texts.
     """
     cells, values = _different(texts)
     return _column_dates(cells, _times(values, form), form)
 
 
 def _different(texts: Iterable[Any]) -> tuple[list[int], list[str]]:
-    """For each cell the position of its text among the different ones, -1 if it is missing, and these."""
+    """Return the different texts, and for each cell the index of its text; -1 for a missing cell.
+
+    The indices are returned first.
+    """
     positions: dict[str, int] = dict.fromkeys(_MISSING, -1)
     values: list[str] = []
     cells: list[int] = []
@@ -109,14 +113,14 @@ def _different(texts: Iterable[Any]) -> tuple[list[int], list[str]]:
 
 
 def _column_dates(cells: list[int], times: Times, form: DateForm) -> Dates:
-    """Times of all cells; a missing one has the position -1, where NaT is added."""
+    """Return the dates of all cells from the times of different texts; see `_different`."""
     positions = np.array(cells, dtype=np.int64)
     column = np.append(times, np.datetime64("NaT", "s"))[positions]
     return Dates(column, form, np.isnat(column) & (positions >= 0))
 
 
 def _forms(kind: str, matches: list[re.Match[str]]) -> list[DateForm]:
-    """Forms that texts may have, the likely one first."""
+    """Return the forms in which texts of a kind can be read, the preferred form first."""
     if kind == "year first":
         return [YEAR_FIRST]
     if kind != "year last":
@@ -133,12 +137,12 @@ def _forms(kind: str, matches: list[re.Match[str]]) -> list[DateForm]:
 
 
 def _times(values: list[str], form: DateForm) -> Times:
-    """What texts mean in a form or with the year first, which no other form is confused with; else NaT."""
+    """Return the times of texts in a form or with the year first, which is never ambiguous; otherwise NaT."""
     return np.array([_time(text, form) or _time(text, YEAR_FIRST) for text in values], dtype="datetime64[s]")
 
 
 def _time(text: str, form: DateForm) -> datetime.datetime | None:
-    """What a text means, None if it is written otherwise, or if there is no such day or time."""
+    """Return the time of a text; None if it has another form, or if the day or time does not exist."""
     match = _PATTERNS[form.kind].fullmatch(text)
     if match is None:
         return None

@@ -1,44 +1,52 @@
 r"""Duplicates: rows that a table repeats, distinguished from rows that agree by chance.
 
-Two rows may agree in every column because a table repeats a row, or because its columns take few values. A
-duplicate has no new information: leaving a row out must leave out its duplicates, too. Rows that agree by
-chance are separate observations, and leaving all of them out would hide a part of the class.
+Rows are equal if they have the same value in every column. Equal rows are duplicates if the table repeats a
+row. Otherwise they are equal by chance, because columns have few values. A duplicate has no new information:
+if a row is left out, its duplicates must be left out, too. Rows that are equal by chance are separate
+observations, and leaving out all of them would remove a part of the class.
 
-Rows that nearly agree distinguish the two. Let :math:`N_j` pairs of rows differ in column j alone, and
-:math:`N_{jk}` in j and k alone. Among pairs that agree in all other columns, agreeing in j and agreeing in k
-are nearly independent, so chance explains :math:`N_j N_k / N_{jk}` pairs of equal rows, or, from all pairs of
-columns together,
+The number of pairs that are equal by chance is estimated from pairs of rows that are nearly equal. Let
+:math:`N_j` pairs of rows differ in column j only, and :math:`N_{jk}` pairs in j and k only. Consider the
+pairs that agree in all columns except perhaps j and k. If agreement in j and agreement in k are nearly
+independent among these pairs, then :math:`N_j N_k / N_{jk}` pairs of rows are equal by chance. The estimate
+from all pairs of columns together is
 
 .. math::
 
     \sum_{j<k} N_j N_k \Big/ \sum_{j<k} N_{jk}.
 
-Equal rows are duplicates if this is less than a fifth of their pairs, and if so many are improbable by chance
-where columns are independent. Of all N pairs of rows, E are equal and :math:`A_j` agree in j. Either the
-number of repeated rows is too large for a Poisson number of mean :math:`N \prod_j (A_j / N)`, or E is too
-large for a binomial number of :math:`E + N_j` pairs with the probability :math:`A_j / N`, where j is the
-column in which most pairs agree. Each test has the level 1/1000: at most about two tables of noise in 1,000
-are said to have duplicates.
+Equal rows are duplicates if two conditions hold. First, the estimate is less than a fifth of the number of
+pairs of equal rows. Second, at least one of two tests rejects the hypothesis that columns are independent, at
+the significance level 1/1000. Let N be the number of all pairs of rows, E the number of equal pairs, and
+:math:`A_j` the number of pairs that agree in column j. One test compares the number of repeated rows with a
+Poisson distribution of mean :math:`N \prod_j (A_j / N)`. The other test compares E with a binomial
+distribution of :math:`E + N_j` pairs and probability :math:`A_j / N`, where j is the column in which most
+pairs agree. So duplicates are found in at most about two of 1,000 tables of noise.
 
-Columns of few values that depend on each other linearly, as indicators of the categories of one variable do,
-count as one column (few are at most twenty, and at most half as many as different rows). Rows that repeat
-more than three times on average are separate in a single column. In several columns they are separate if at
-most twenty rows differ, unless two columns order at least four different rows differently and have fractions
-and no ties: such measurements tie only in duplicates.
+**Dependent columns.** Columns of few values that are linearly dependent, such as indicators of the categories
+of one variable, are treated as one column. A column has few values if it has at most twenty, and at most half
+as many as there are different rows.
 
-A single column has no others to agree in. If :math:`f_k` values stand in k rows each, chance (a mixture of
-Poisson distributions) makes :math:`f_2^2` at most :math:`\tfrac 3 2 f_1 f_3`: equal rows are duplicates if
-:math:`\sqrt{3 f_1 f_3 / 2}` is less than a fifth of :math:`f_2`.
+**Few different rows.** Suppose that each different row occurs more than three times on average. In a table of
+a single column, equal rows are then not duplicates. In a table of several columns, they are not duplicates if
+there are at most twenty different rows, with one exception: the rule above still applies if there are at
+least four different rows, and if two columns with fractions have no ties among the different rows and have
+neither the same nor the reverse order. Such columns are measurements, which are rarely equal by chance.
 
-A table that is appended to itself has duplicates of rows that agree by chance, too. It is recognized by how
-often rows occur, labels included: any mixture of Poisson distributions has :math:`f_k^2 \le \frac{k + 1}{k}
-f_{k-1} f_{k+1}` on average. If more than twenty different rows occur k times each, and these are more than
-five times the root of the right side, then k of the equal rows of a class are one row, and the next k
-another.
+**A single column.** Here no other column can be compared. Let :math:`f_k` be the number of values that occur
+in k rows each. If these numbers come from a mixture of Poisson distributions, :math:`f_2^2` is on average at
+most :math:`\tfrac 3 2 f_1 f_3`. Equal rows are duplicates if :math:`\sqrt{3 f_1 f_3 / 2}` is less than a
+fifth of :math:`f_2`.
 
-If rows belong to groups, two groups count as one if more than half of the different rows of the smaller group
-are duplicates of rows of the other: a group was entered twice. Otherwise each group keeps its duplicates as
-separate rows, since groups may share a blank, a control or a default.
+**Tables appended to themselves.** Such a table may contain both duplicates and rows that are equal by chance.
+It is recognized by how often rows occur, labels included: any mixture of Poisson distributions has
+:math:`f_k^2 \le \frac{k + 1}{k} f_{k-1} f_{k+1}` on average. If more than twenty different rows occur k times
+each, and :math:`f_k` is more than five times the square root of the right side, then each row of the original
+table is assumed to occur k times.
+
+**Groups.** If more than half of the different rows of a group are duplicates of rows of a larger group, the
+two groups are merged: a group was entered twice. Otherwise duplicates in different groups stay separate rows,
+because groups may share a blank, a control or a default.
 """
 
 from __future__ import annotations
@@ -55,36 +63,40 @@ from scipy.special import betainc, pdtrc
 from corral.array_types import Bools, Floats, Integers
 from corral.data.hashing import Words, row_keys
 
-# A column with more values is not tested for being determined by others, as indicators of categories are.
+# Largest number of values of a column that may be an indicator of a category, and largest number of different
+# rows to which `_FEW_REPEATS` applies.
 _FEW_VALUES = 20
 
-# Rows that agree in a single column, or in a table of as few different rows, are duplicates only if they do
-# not repeat more often than this on average.
+# In a table of a single column or of few different rows, equal rows are duplicates only if each different row
+# occurs at most this number of times on average.
 _FEW_REPEATS = 3
 
-# Fewer rows may have the same order in two columns, or the reverse one, by chance.
+# Fewer different rows may have the same or the reverse order in two columns by chance.
 _LEAST_ORDERED = 4
 
-# If chance explains one in so many pairs of equal rows, it may explain all: the number is only an estimate.
+# If at least one in this number of pairs of equal rows is expected by chance, all of them may be equal by
+# chance, because the expected number is only an estimate.
 ONE_IN = 5
 
-# The level of each test that equal rows are more than independent columns have by chance.
+# Significance level of each test of the number of equal rows.
 _SIGNIFICANCE_LEVEL = 1e-3
 
-# So many rows, and about so many pairs of columns, are enough to distinguish duplicates from chance.
+# Limit of the number of different rows, and approximate limit of the number of pairs of columns, that are
+# compared.
 _ENOUGH_ROWS = 20_000
 _ENOUGH_PAIRS = 200
 
-# If more groups hold a row, each is compared only with the next in size: pairs would be too many.
+# If a row occurs in more groups than this, each group is compared only with the next larger group, because
+# there would be too many pairs of groups.
 _FEW_HOLDERS = 3
 
 _ROUNDING = 1e-6
 
 
 def merge_duplicates(numbers: Integers, weights: Floats | None) -> tuple[Integers, Floats]:
-    """Make one row of all rows that share a number, with the sum of their weights.
+    """Merge the rows with equal entries of `numbers` (n_rows,) into one row with the sum of their weights.
 
-    Returns the positions of the first row of each number, in order, and the weights.
+    Returns the position of the first row of each number, sorted, and the weight of each merged row.
     """
     numbers = _in_order(numbers)
     first = np.unique(numbers, return_index=True)[1]
@@ -92,17 +104,17 @@ def merge_duplicates(numbers: Integers, weights: Floats | None) -> tuple[Integer
 
 
 def number_duplicates(X: Floats, codes: Integers | None = None) -> Integers | None:
-    """Number the rows of a table so that duplicates, and only they, share a number; None if there are none.
+    """Return a number for each row (n_rows,) that only duplicates share; None if there are no duplicates.
 
-    A missing value counts as a value like others, but a row without any value is no duplicate of another.
-    `codes` (n_rows,) are numbers of classes, None if all rows are of one class.
+    Two missing values are equal, but a row in which all values are missing is not a duplicate. `codes`
+    (n_rows,) are class codes; None if all rows are in one class.
     """
     codes = np.zeros(len(X), dtype=np.int64) if codes is None else codes
     has_values = ~np.isnan(X).all(axis=1)
     duplicates = _number_complete(filled(X[has_values]), codes[has_values])
     if duplicates is None:
         return None
-    numbers = np.arange(len(X), 2 * len(X))  # rows without any value have numbers of their own
+    numbers = np.arange(len(X), 2 * len(X))  # rows without values get numbers that no other row has
     numbers[has_values] = duplicates
     return _in_order(numbers)
 
@@ -110,17 +122,17 @@ def number_duplicates(X: Floats, codes: Integers | None = None) -> Integers | No
 def duplicates_and_groups(
     duplicates: Integers | None, groups: Integers | None, n_rows: int
 ) -> tuple[Integers | None, Integers]:
-    """Combine duplicates and groups: which rows are merged, and which are left out together.
+    """Combine duplicates and groups: which rows are merged, and which rows are left out together.
 
     Parameters
     ----------
-    duplicates, groups : (n_rows,) numbers that duplicates, and rows of a group, share, or None.
+    duplicates : (n_rows,) numbers that duplicates share; None if there are no duplicates.
+    groups : (n_rows,) group ids; None if there are no groups.
 
     Returns
     -------
-    duplicates : (n_rows,) numbers of duplicates; equal rows of groups that stay apart are none. None if there
-        are no duplicates.
-    group_ids : (n_rows,) numbers of what is left out together.
+    duplicates : (n_rows,) numbers that duplicates in the same group share; None if there are no duplicates.
+    group_ids : (n_rows,) ids that are equal for rows that are left out together.
     """
     if groups is None:
         return duplicates, np.arange(n_rows) if duplicates is None else duplicates
@@ -133,9 +145,10 @@ def duplicates_and_groups(
 
 
 def _joined_groups(duplicates: Integers, group: Integers) -> Integers:
-    """Numbers (n_groups,) shared by groups that share most of their rows.
+    """Return a number for each group (n_groups,), equal for groups that are merged.
 
-    A group that holds a row is compared with the next larger one that holds it, and with all if they are few.
+    For each row, every group that contains the row is compared with the next larger group that contains it.
+    If at most `_FEW_HOLDERS` groups contain the row, all pairs of these groups are compared.
     """
     n_groups = int(group.max(initial=-1)) + 1
     row, holder = np.divmod(np.unique(duplicates * n_groups + group), max(n_groups, 1))
@@ -158,7 +171,7 @@ def _joined_groups(duplicates: Integers, group: Integers) -> Integers:
 
 
 def filled(X: Floats) -> Floats:
-    """Replace the missing values of each column by a value that no row has."""
+    """Replace the missing values of each column by a value that does not occur in the column."""
     missing = np.isnan(X)
     if not missing.any():
         return X
@@ -174,11 +187,11 @@ def filled(X: Floats) -> Floats:
 
 
 def _number_complete(X: Floats, labels: Integers) -> Integers | None:
-    """Number the rows of a table without missing values, as `number_duplicates` does."""
+    """Apply `number_duplicates` to a table without missing values."""
     _, first, codes = np.unique(row_keys(X, np.arange(X.shape[1])), return_index=True, return_inverse=True)
     if first.size == len(X):
         return None
-    if not np.array_equal(X[first][codes], X):  # rows that differ share a key
+    if not np.array_equal(X[first][codes], X):  # different rows have equal keys
         _, first, codes = np.unique(X, axis=0, return_index=True, return_inverse=True)
         codes = codes.reshape(-1)
     m = np.bincount(codes)
@@ -199,7 +212,10 @@ def _in_order(codes: Integers) -> Integers:
 
 
 def _times_repeated(m: Integers) -> int:
-    """How often a table was appended to itself, from the number `m` of equal rows of each; 1 if never."""
+    """Return how many times each row of the original table occurs; 1 if the table was not repeated.
+
+    `m` (n_distinct,) is the number of rows that equal each different row.
+    """
     f = np.bincount(m, minlength=3)
     fewer, equal, more = (np.append(f, 0)[k : k + f.size - 1] for k in (0, 1, 2))
     k = np.arange(1, f.size)
@@ -209,9 +225,10 @@ def _times_repeated(m: Integers) -> int:
 
 
 def _divided(codes: Integers, n_times: int) -> Integers:
-    """Divide rows that share a code into numbers of `n_times` rows each, or a few more.
+    """Divide rows with equal codes into sets of `n_times` duplicates, or a few more; returns set numbers.
 
-    In a table that is appended to itself, duplicates are in the order of the rows that agree by chance.
+    In a table that was appended to itself, the rows that are equal by chance occur in the same order in each
+    repetition. So every n-th row belongs to the same set.
     """
     order = np.argsort(codes, kind="stable")
     m = np.bincount(codes)
@@ -223,9 +240,13 @@ def _divided(codes: Integers, n_times: int) -> Integers:
 
 
 def _agree_by_chance(distinct: Floats, m: Integers) -> bool:
-    """Whether chance explains enough of the pairs of equal rows; `m` (n_distinct,) rows are equal to each."""
+    """Return whether rows may be equal by chance; the module docstring has the rules.
+
+    `m` (n_distinct,) is the number of rows that equal each row of `distinct`.
+    """
     often = bool(m.sum() > _FEW_REPEATS * m.size)
-    # A subsample is enough: it has fewer pairs of different rows by the square of its share of the rows.
+    # Numbers of pairs of different rows are estimated from a subsample of one in `step` rows, which has about
+    # one in step**2 pairs.
     step = -(-m.size // _ENOUGH_ROWS)
     subsample = distinct[::step]
     variables = _variables(subsample)
@@ -238,7 +259,15 @@ def _agree_by_chance(distinct: Floats, m: Integers) -> bool:
 
 
 def _chance_explains(pairs: _PairCounts, n_equal: float, *, n_repeats: int, n_total: float) -> bool:
-    """Whether chance explains the pairs of equal rows; the module docstring has the rule."""
+    """Return whether the number of pairs of equal rows may be due to chance.
+
+    Parameters
+    ----------
+    pairs : numbers of pairs of unequal rows.
+    n_equal : number of pairs of equal rows.
+    n_repeats : number of rows minus the number of different rows.
+    n_total : number of all pairs of rows.
+    """
     if pairs.expected >= n_equal / ONE_IN:
         return True
     shares = (n_equal + pairs.agreeing_in_one) / n_total
@@ -250,9 +279,10 @@ def _chance_explains(pairs: _PairCounts, n_equal: float, *, n_repeats: int, n_to
 
 
 def _tie_only_whole(distinct: Floats) -> bool:
-    """Whether two columns are measurements without ties, and neither is a function of the other's ranks.
+    """Return whether two columns are measurements without ties, in different orders.
 
-    Codes of categories have no fractions, and a column that is computed from another mostly keeps its order.
+    A column is a measurement if it has fractions, which codes of categories do not have. The columns must not
+    have the same or the reverse order, because one of them may be computed from the other.
     """
     if len(distinct) < _LEAST_ORDERED:
         return False
@@ -265,23 +295,24 @@ def _tie_only_whole(distinct: Floats) -> bool:
 
 
 def _repeats_mix(m: Integers) -> bool:
-    """Whether numbers of values that occur once and thrice explain enough of the values that occur twice."""
+    """Return whether values of a single column may be equal by chance; the module docstring has the rule."""
     once, twice, thrice = np.bincount(m, minlength=4)[1:4].tolist()
     return bool(1.5 * once * thrice >= (max(twice, 1) / ONE_IN) ** 2)
 
 
 class _PairCounts(NamedTuple):
-    """Numbers of pairs of rows that are not equal, by the variables in which they agree."""
+    """Numbers of pairs of unequal rows. A variable is a column or a set of dependent columns."""
 
-    agreeing_in_one: Floats  # (n_variables,) in at least this one
-    differing_in_one: Floats  # (n_variables,) in all others
-    expected: (
-        float  # how many pairs of equal rows the pairs that differ in one and in two variables let expect
-    )
+    agreeing_in_one: Floats  # (n_variables,) number of pairs that agree at least in this variable
+    differing_in_one: Floats  # (n_variables,) number of pairs that differ in this variable only
+    expected: float  # number of pairs of equal rows that is expected by chance
 
 
 def _count_pairs(distinct: Floats, variables: Sequence[Integers], m: Integers, *, times: int) -> _PairCounts:
-    """Count pairs of unequal rows; `m` (n_distinct,) rows equal each distinct row. Counts are multiplied."""
+    """Count pairs of unequal rows, and multiply the counts by `times`.
+
+    `m` (n_distinct,) is the number of rows that equal each row of `distinct`.
+    """
     hashes = [row_keys(distinct[:, columns], columns) for columns in variables]
     row_hashes = np.sum(hashes, axis=0, dtype=np.uint64)
     equal = _n_pairs(m)
@@ -295,16 +326,16 @@ def _count_pairs(distinct: Floats, variables: Sequence[Integers], m: Integers, *
 
 
 def _pairs(d: int) -> list[tuple[int, int]]:
-    """All pairs of d variables or, if they are too many, each variable with a few that follow it."""
+    """Return all pairs of d variables; if there are too many, pairs of each variable with the next few."""
     n_next = min(-(-_ENOUGH_PAIRS // d), d - 1)
     pairs = [(j, (j + s) % d) for j in range(d) for s in range(1, n_next + 1)]
     return sorted({(min(pair), max(pair)) for pair in pairs})
 
 
 def _variables(X: Floats) -> list[Integers]:
-    """Columns that vary; columns of few values that depend on each other linearly are one variable."""
+    """Return the variables: sets of columns that vary, with dependent columns of few values in one set."""
     n_values = np.array([np.unique(x).size for x in X.T])
-    # In a small table a column of measurements has few values, too, but nearly as many as rows.
+    # In a small table, a column of measurements has few values, too, but nearly as many values as rows.
     are_few = (n_values <= _FEW_VALUES) & (2 * n_values <= len(X))
     few = np.flatnonzero((n_values > 1) & are_few)
     single = [np.array([j]) for j in np.flatnonzero((n_values > 1) & ~are_few)]
@@ -313,7 +344,7 @@ def _variables(X: Floats) -> list[Integers]:
     shares = X[:, few] / np.abs(X[:, few]).max(axis=0)  # so that sums do not overflow
     centered = shares - shares.mean(axis=0)
     centered /= np.linalg.norm(centered, axis=0)
-    if len(centered) > few.size:  # fewer numbers with the same lengths and angles
+    if len(centered) > few.size:  # a smaller matrix whose columns have the same lengths and angles
         squares, axes = eigh(centered.T @ centered)
         centered = np.sqrt(np.maximum(squares, 0.0))[:, np.newaxis] * axes.T
     n_groups, group = connected_components(_dependent(centered))
@@ -321,7 +352,10 @@ def _variables(X: Floats) -> list[Integers]:
 
 
 def _dependent(X: Floats) -> Bools:
-    """Mask (n_columns, n_columns): column i, of length 1, is a linear combination that contains column j."""
+    """Return a mask (n_columns, n_columns): whether column i is a linear combination that contains column j.
+
+    The columns of X have length 1.
+    """
     R, order = qr(X, mode="r", pivoting=True)
     rank = int((np.abs(np.diag(R)) > _ROUNDING).sum())
     coefficients = np.linalg.solve(R[:rank, :rank], R[:rank, rank:])
@@ -331,12 +365,12 @@ def _dependent(X: Floats) -> Bools:
 
 
 def n_equal_pairs(keys: Words, m: Integers | None = None) -> float:
-    """Number of pairs of rows with equal keys; each key stands for `m` (n_keys,) rows, or for one."""
+    """Return the number of pairs of rows with equal keys; each key represents `m` (n_keys,) rows, or one."""
     if m is None:
         return _n_pairs(np.unique(keys, return_counts=True)[1])
     return _n_pairs(np.bincount(np.unique(keys, return_inverse=True)[1], m))
 
 
 def _n_pairs(sizes: Integers | Floats) -> float:
-    """Number of pairs within groups of these sizes."""
+    """Return the number of pairs of two elements of one set, summed over sets of the given sizes."""
     return float(np.sum(0.5 * sizes * (sizes - 1.0)))

@@ -1,27 +1,30 @@
 r"""Near duplicates: rows that equal another row except for one value or for small differences.
 
-Exact duplicates are merged (`duplicates`). A duplicate with a missing cell, with a counter or date of its
-own, with rounded values or with added noise is not merged. Its twin then predicts it, so that leave-one-out
-scores of pure noise are near 1. Such rows are found in two ways, and both compare them with chance.
+Exact duplicates are merged (see `duplicates`). A row that repeats another row, but with a missing value, a
+different counter or date, rounded values or added noise, is not merged. The two rows are twins. If one twin
+is left out, the other twin predicts it, so that even labels of pure noise get leave-one-out scores near 1.
+There are two searches for twins. Both compare the number of twins with the number expected by chance.
 
-*One value differs.* Let :math:`M_k` pairs of rows differ in exactly k columns. If columns take few values,
-and agree independently of each other, Newton's inequality bounds
+*One value differs.* Let :math:`M_k` be the number of pairs of rows that differ in exactly k columns. If
+columns have few values, and agreements in different columns are independent, Newton's inequality implies
 
 .. math::
 
     M_1 \le \tfrac 2 3 M_2^2 / M_3.
 
-Rows are near duplicates if this bound is less than a fifth of :math:`M_1`, and :math:`M_2` at most
-:math:`M_1`.
+Rows that differ in one value are near duplicates if this bound is less than a fifth of :math:`M_1`, and
+:math:`M_2` is at most :math:`M_1`.
 
-*Small differences.* Continuous columns, which have at least three different values for ten rows, are scaled;
-rows must agree in all other columns, in numbers up to a ten-thousandth of their range. Let :math:`r_5` be the
-median distance of rows to their fifth neighbor. A row has a twin if one to four others are nearer than
-:math:`t r_5`, for t = 0.03, 0.01 or 0.001, and the next one is ten times as far away. If rows spread over m
-dimensions, a share :math:`5 t^m` of them has such a near neighbor by chance; m follows from the distances to
-the fifth and to the tenth neighbor. Rows with a twin are near duplicates if they are ten times as many as by
-chance, more than a Poisson number reaches in one of a thousand tables, and at least half of the rows with a
-neighbor within :math:`10 t r_5`.
+*Small differences.* A column is continuous if the number of its different values is at least 30% of the
+number of its values. Distances are computed in the continuous columns, which are scaled. Twins must agree in
+all other columns; numbers agree if they differ by less than about a ten-thousandth of the range. Let
+:math:`r_5` be the median distance of a row to its fifth neighbor. A row has a twin if one to four other rows
+are within :math:`t r_5`, for t = 0.03, 0.01 or 0.001, and the next row is at least ten times as far away as
+the farthest of them. If rows are spread over m dimensions, a share :math:`5 t^m` of the rows has such a
+neighbor by chance. The dimension m is estimated from the distances to the fifth and to the tenth neighbor.
+Rows with a twin are near duplicates if three conditions hold: there are at least ten times as many as
+expected by chance; a Poisson test at the significance level 1/1000 rejects chance; and they are at least half
+of the rows with a neighbor within :math:`10 t r_5`.
 """
 
 from __future__ import annotations
@@ -40,20 +43,20 @@ from corral.data.subsample import random_rows
 
 Kind = Literal["one value", "a missing value", "small differences"]
 
-# In fewer rows nothing can be much more frequent than by chance.
+# In smaller tables, twins cannot be distinguished from chance.
 _LEAST_ROWS = 12
 
-# Fewer pairs that differ in one value are not compared with chance.
+# With fewer pairs that differ in one value, no near duplicates are reported.
 _LEAST_PAIRS = 5
 
-# A column is continuous if it has so many different values per row.
+# A column is continuous if the number of its different values divided by the number of rows is at least this.
 _DISTINCT_SHARE = 0.3
 
-# Numbers of few different values, which are not continuous, agree if they differ by less than this part of
-# their range.
+# Values of numeric columns that are not continuous are rounded to multiples of this share of the range.
 _STEP = 1e-4
 
-# Radii around twins, as multiples of the distance to the fifth neighbor.
+# Radii within which twins are searched, as multiples of the median distance to the fifth neighbor; then the
+# limits of the rule in the module docstring.
 _NEAR = (0.03, 0.01, 0.001)
 _APART = 10.0
 _MOST_TWINS = 4
@@ -61,8 +64,8 @@ _TIMES_CHANCE = 10.0
 _SIGNIFICANCE_LEVEL = 1e-3
 _NEIGHBORS = (5, 10)
 
-# Bounds of the work: rows and cells that are searched, rows of a sample that is compared with all of them,
-# and coordinates that are compared.
+# Limits of the computation: numbers of rows and cells that are searched, number of rows of a sample that is
+# compared with all of these rows, and number of coordinates that are compared.
 _MOST_ROWS = 50_000
 _MOST_CELLS = 20_000_000
 _LEAST_SAMPLE, _MOST_SAMPLE = 50, 1000
@@ -71,26 +74,28 @@ _N_AXES = 3
 
 
 class NearDuplicates(NamedTuple):
-    """Rows that repeat others, but not exactly."""
+    """Pairs of rows that are nearly equal (twins)."""
 
-    n_rows: int  # number of such rows, twins included; an estimate if there are many rows
-    pairs: Integers  # (n_pairs, 2) positions of twins, in order; of a subsample if there are many rows
-    kind: Kind  # what twins differ in
-    column: int | None  # position of the column that differs in every pair; None if it depends on the pair
+    n_rows: int  # number of rows with a twin; an estimate if only a subsample was searched
+    pairs: Integers  # (n_pairs, 2) sorted positions of twins; only of a subsample if there are many rows
+    kind: Kind  # difference between twins
+    column: int | None  # index of the column that differs in every pair; None if the column is not the same
 
 
 def near_duplicates(
     X: Floats, n_categories: Integers | None = None, groups: Integers | None = None
 ) -> NearDuplicates | None:
-    """Find rows that equal another row except for one value or small differences; None if by chance.
+    """Find rows that equal another row except for one value or small differences.
 
-    Only the first one of exact duplicates is compared with other rows.
+    Returns None if there are none, or if they may be due to chance. Of exact duplicates, only the first row
+    is compared with other rows.
 
     Parameters
     ----------
-    X : (n_rows, n_features) values, NaN for missing ones.
-    n_categories : (n_features,) numbers of categories, 0 for measurements; None if all are measurements.
-    groups : (n_rows,) numbers of groups, within which rows may be alike; None if there are no groups.
+    X : (n_rows, n_features) values, NaN for missing values.
+    n_categories : (n_features,) number of categories of each column, 0 for a numeric column; None if all
+        columns are numeric.
+    groups : (n_rows,) group ids; None if there are no groups. Pairs of rows of one group are ignored.
     """
     n, d = X.shape
     if n < _LEAST_ROWS or d < 2:
@@ -110,7 +115,7 @@ def near_duplicates(
     pairs = np.unique(rows[np.concatenate([differing, close])], axis=0)
     if not len(pairs):
         return None
-    # Both twins are in a subsample with the square of the probability of one row.
+    # The probability that both twins are in the subsample is the square of the probability of one row.
     n_rows = min(round(np.unique(pairs).size * (n / n_searched) ** 2), n)
     if len(close) > len(differing):
         return NearDuplicates(n_rows, pairs, "small differences", None)
@@ -122,7 +127,7 @@ def near_duplicates(
 
 
 def _sample(n: int, size: int) -> Integers:
-    """Positions, in order, of a random subsample of n rows; the same in every call."""
+    """Return sorted positions of a random subsample of n rows; the seed is fixed."""
     return random_rows(n, size, np.random.default_rng(0))
 
 
@@ -130,7 +135,10 @@ def _sample(n: int, size: int) -> Integers:
 
 
 def _pairs_but_one_value(X: Floats) -> Integers:
-    """Pairs (n_pairs, 2) of rows, all different, that differ in one column; none if chance explains them."""
+    """Return pairs (n_pairs, 2) of rows that differ in one column; no pairs if they may be due to chance.
+
+    The rows of X must be different.
+    """
     none = np.empty((0, 2), dtype=np.int64)
     if X.shape[1] < 3 or not _any_agree_in_half(X):
         return none
@@ -143,21 +151,24 @@ def _pairs_but_one_value(X: Floats) -> Integers:
 
 
 def _any_agree_in_half(X: Floats) -> bool:
-    """Whether two rows agree in one half of the columns, as rows that differ in one value do."""
+    """Return whether any two rows agree in every second column, as two rows that differ in one value do."""
     columns = np.arange(X.shape[1])
     halves = (columns[::2], columns[1::2])
     return any(n_equal_pairs(row_keys(np.ascontiguousarray(X[:, half]), half)) > 0.0 for half in halves)
 
 
 def equal_neighbors(keys: Words | Integers) -> Integers:
-    """Positions (n_pairs, 2) of equal keys: each key, in its order, and the next one that equals it."""
+    """Return positions (n_pairs, 2) of equal keys: each position and the next position with an equal key."""
     order = np.argsort(keys, kind="stable")
     equal = np.flatnonzero(keys[order[1:]] == keys[order[:-1]])
     return np.stack([order[equal], order[equal + 1]], axis=1)
 
 
 def _explained_by_chance(X: Floats, n_differing: float) -> bool:
-    """Whether pairs that differ in two and three columns explain those that differ in one."""
+    """Return whether the number of pairs that differ in one column may be due to chance.
+
+    The number is compared with the numbers of pairs that differ in two and in three columns.
+    """
     n, d = X.shape
     size = min(max(np.sqrt(200 * n), _MOST_SAMPLE), 2 * _MOST_SAMPLE, np.sqrt(_MOST_COMPARED / d))
     rows = _sample(n, int(size))
@@ -173,7 +184,10 @@ def _explained_by_chance(X: Floats, n_differing: float) -> bool:
 
 
 def _close_pairs(X: Floats, missing: Bools, n_categories: Integers | None) -> Integers:
-    """Pairs (n_pairs, 2) of rows that are much nearer to each other than to all other rows."""
+    """Return pairs (n_pairs, 2) of rows that are much closer to each other than to all other rows.
+
+    There are no pairs if they may be due to chance.
+    """
     none = np.empty((0, 2), dtype=np.int64)
     values = np.where(missing, np.nan, X)
     in_order = np.sort(values, axis=0)
@@ -212,7 +226,7 @@ def _close_pairs(X: Floats, missing: Bools, n_categories: Integers | None) -> In
 
 
 def _coarse(X: Floats) -> Floats:
-    """Columns in steps of a small part of their range, so that small differences make equal values."""
+    """Divide columns by a small part of their range and round them, so that close values become equal."""
     low, high = X.min(axis=0), X.max(axis=0)
     half = high / 2.0 - low / 2.0  # the range itself may overflow
     steps: Floats = np.round((X / 2.0 - low / 2.0) / np.where(half > 0.0, _STEP * half, 1.0))
@@ -220,7 +234,7 @@ def _coarse(X: Floats) -> Floats:
 
 
 def _scaled(X: Floats) -> Floats:
-    """Columns scaled by their quartiles, long tails shortened; a missing value is the median."""
+    """Scale columns by their quartiles and shorten long tails; missing values become the median."""
     low, middle, high = np.nanquantile(X, (0.25, 0.5, 0.75), axis=0, method="lower")
     spread = np.where(high > low, high - low, 1.0)
     scaled: Floats = np.nan_to_num(np.arcsinh((X - middle) / spread))
@@ -228,10 +242,10 @@ def _scaled(X: Floats) -> Floats:
 
 
 def _pairs_within(Z: Floats, radius: float) -> Integers:
-    """Pairs (n_pairs, 2) of rows within a radius, the first before the second.
+    """Return pairs (n_pairs, 2) of rows whose distance is at most the radius; the smaller position is first.
 
-    Projections are at most as far apart as the rows themselves, so that a tree of projections finds all
-    pairs.
+    The distance of two projected rows is at most the distance of the rows. So a search among projections on a
+    few axes finds all pairs.
     """
     axes = np.linalg.qr(np.random.default_rng(0).normal(size=(Z.shape[1], min(_N_AXES, Z.shape[1]))))[0]
     pairs: Integers = KDTree(Z @ axes).query_pairs(radius, output_type="ndarray").astype(np.int64)
@@ -240,14 +254,15 @@ def _pairs_within(Z: Floats, radius: float) -> Integers:
 
 
 def _isolated(tree: KDTree, pairs: Integers, radius: float, n_checked: int) -> tuple[float, Integers]:
-    """Count the rows of pairs whose next row is ten times as far away, and drop pairs of other rows.
+    """Drop pairs with a row that has too many close rows, and estimate the number of other rows in pairs.
 
-    Only a subsample of at most `n_checked` rows is checked.
+    The next row after the rows within the radius must be at least ten times as far away. At most `n_checked`
+    rows are checked, a random subsample; pairs whose rows are not checked are kept.
     """
     rows = np.unique(pairs)
     checked = rows[_sample(rows.size, n_checked)]
     distances = tree.query(tree.data[checked], _MOST_TWINS + 2)[0]
-    last = (distances <= radius).sum(axis=1) - 1  # the farthest duplicate
+    last = (distances <= radius).sum(axis=1) - 1  # index of the farthest row within the radius
     row, following = np.arange(checked.size), np.minimum(last + 1, _MOST_TWINS + 1)
     isolated = (last <= _MOST_TWINS) & (distances[row, following] >= _APART * distances[row, last])
     crowded = np.isin(pairs, checked[~isolated]).any(axis=1)

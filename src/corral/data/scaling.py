@@ -1,8 +1,11 @@
 """Scales: transformations that make raw columns comparable before any bandwidth is chosen.
 
-A scale is learnt once from the pooled training rows, so that it is the same for all classes. Bandwidths and
-class densities refer to scaled rows. Missing values stay missing and are ignored; numbers of categories stay
-as they are.
+A scale is fitted to the training rows of all classes together (the pooled rows), so that it is the same for
+all classes. Bandwidths and class densities refer to scaled rows. Missing values stay missing and are ignored.
+Codes of categories are not changed.
+
+The kinds of scales are "range" (smallest and largest value), "standard" (mean and standard deviation), "rank"
+(ranks as shares of rows), "score" (normal scores of ranks), and None (values are not changed).
 """
 
 from __future__ import annotations
@@ -18,50 +21,52 @@ from corral.data.weights import weights_or_ones
 
 ScaleKind = Literal["range", "standard", "rank", "score"] | None
 
-# A mean of so many values reveals no value.
+# Number of values in a mean that replaces the smallest or the largest value, so that no value is stored.
 _FEW = 5
 
-# Normal scores of ranks are far smaller.
+# Limit of scores in model files; normal scores of ranks are much smaller.
 _LARGEST_SCORE = 1e3
 
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """Column-wise transformation ``(x - center) / width``, or by ranks in the pooled rows."""
+    """Transformation of each column: ``(x - center) / width``, or interpolation between knots."""
 
-    # center, half_width: (n_features,) halves, because the width of a column can overflow
-    center: Floats
-    half_width: Floats
-    # for ranks and normal scores: the distinct pooled values of each column and their scaled values, or None
-    # for a column that stays as it is; None for other kinds of scales
+    center: Floats  # (n_features,)
+    half_width: Floats  # (n_features,) half of the width, because the width of a column can overflow
+    # For ranks and normal scores: for each column sorted values and their scaled values, or None if the
+    # column is not changed. None for other kinds of scales.
     knots: tuple[tuple[Floats, Floats] | None, ...] | None = None
 
     def validate(self) -> None:
-        """Refuse widths that are not positive, and knots that do not rise."""
+        """Raise ValueError if a width is not positive or if knots are not strictly increasing."""
         d = self.center.size
         check_array("center", self.center, (d,))
         check_array("half_width", self.half_width, (d,), SMALLEST)
         if self.knots is None:
             return
         if len(self.knots) != d:
-            raise ValueError(f"knots are not given for {d} columns")
+            raise ValueError(f"knots does not have {d} entries")
         for values, scores in (knots for knots in self.knots if knots is not None):
             check_array("knots", values, (None,))
             check_array("knots", scores, (values.size,), -_LARGEST_SCORE, _LARGEST_SCORE)
             if values.size < 1 or (np.diff(values) <= 0.0).any() or (np.diff(scores) <= 0.0).any():
-                raise ValueError("knots do not rise")
+                raise ValueError("knots are not strictly increasing")
 
     def validate_for(self, n_categories: Integers) -> None:
-        """Refuse a scale of other columns, and one that changes numbers of categories (n_features,)."""
+        """Raise ValueError if the scale has another number of columns or changes codes of categories.
+
+        `n_categories` (n_features,) is the number of categories of each column, 0 for a numeric column.
+        """
         check_shape("center", self.center, n_categories.shape)
         is_category = n_categories > 0
         if self.center[is_category].any() or (self.half_width[is_category] != 0.5).any():
-            raise ValueError("center or half_width is not that of categories")
+            raise ValueError("center or half_width changes codes of categories")
         if any(self.knots is not None and self.knots[j] is not None for j in np.flatnonzero(is_category)):
-            raise ValueError("knots are given of categories")
+            raise ValueError("knots change codes of categories")
 
     def transform(self, X: Floats) -> Floats:
-        """Scale raw rows; ranks and scores are interpolated between pooled values."""
+        """Scale raw rows (n_rows, n_features); ranks and scores are interpolated between knots."""
         if self.knots is not None:
             columns = [
                 x if knots is None else _interpolate(x, *knots)
@@ -75,17 +80,18 @@ class Scale:
         return np.clip(scaled, -LARGEST_COORDINATE, LARGEST_COORDINATE, out=scaled)
 
     def restore(self, scaled: Floats) -> Floats:
-        """The raw rows of scaled rows, which must not be ranks or scores."""
+        """Convert scaled rows to raw rows; not for ranks and scores."""
         with np.errstate(over="ignore"):
             halves = scaled * self.half_width + 0.5 * self.center
         largest = np.finfo(np.float64).max
         return 2.0 * np.clip(halves, -0.5 * largest, 0.5 * largest)
 
     def with_fewer_knots(self, max_knots: int) -> Scale:
-        """Interpolate ranks and scores between at most about `max_knots` values of each column.
+        """Return a scale with about `max_knots` knots for each column that has more.
 
-        They are chosen evenly by rank and by normal score, halfway between values of rows: a model file then
-        holds the distribution of a column, and no value of a row.
+        Half of the knots are evenly spaced by rank, the others by normal score. Each knot is halfway between
+        two values of rows, so that a model file does not contain values of rows of these columns. Columns
+        with at most `max_knots` different values keep these values as knots.
         """
         if self.knots is None:
             return self
@@ -93,7 +99,7 @@ class Scale:
 
     @property
     def log_widths(self) -> Floats:
-        """(n_features,) logarithms of the raw widths that are scaled to 1."""
+        """(n_features,) logarithms of the raw widths that are scaled to width 1."""
         log_widths: Floats = np.log(self.half_width) + np.log(2.0)
         return log_widths
 
@@ -101,10 +107,10 @@ class Scale:
 def learn_scale(
     X: Floats, weights: Floats | None, kind: ScaleKind, n_categories: Integers | None = None
 ) -> Scale:
-    """Learn a scale from pooled rows and their weights.
+    """Fit a scale to pooled rows (n_rows, n_features) and their weights.
 
-    A column stays as it is if it has no spread, or less than the smallest normal double, if it holds
-    categories, or if all its values are missing.
+    Columns with categories and columns in which all values are missing are not changed. By range or standard
+    deviation, a constant column is centered but not rescaled.
     """
     d = X.shape[1]
     identity = Scale(np.zeros(d), np.full(d, 0.5))
@@ -127,10 +133,10 @@ def learn_scale(
 
 
 def standard_of_values(X: Floats, weights: Floats | None) -> Scale:
-    """The scale by means and standard deviations of the values that are not missing."""
+    """Return the scale by means and standard deviations; missing values are ignored."""
     low, high = _finite_ranges(X)
     largest = np.maximum(np.abs(low), np.abs(high))
-    largest = np.where(largest == 0.0, 1.0, largest)  # squares overflow long before values do
+    largest = np.where(largest == 0.0, 1.0, largest)  # without this factor squares could overflow
     shares, m = X / largest, weights_or_ones(weights, len(X))[:, np.newaxis]
     missing = np.isnan(shares)
     shares, m = np.where(missing, 0.0, shares), np.where(missing, 0.0, m)
@@ -142,36 +148,36 @@ def standard_of_values(X: Floats, weights: Floats | None) -> Scale:
 
 
 def ranges_of_values(X: Floats) -> tuple[Floats, Floats]:
-    """Smallest and largest values of columns; infinite if all values are missing."""
+    """Return smallest and largest values of columns; inf and -inf if all values are missing."""
     return np.fmin.reduce(X, axis=0, initial=np.inf), np.fmax.reduce(X, axis=0, initial=-np.inf)
 
 
 def _finite_ranges(X: Floats) -> tuple[Floats, Floats]:
-    """Smallest and largest values of columns; 0 if all values are missing."""
+    """Return smallest and largest values of columns; 0 if all values are missing."""
     low, high = ranges_of_values(X)
     return np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 0.0)
 
 
 def _range_scale(low: Floats, high: Floats) -> Scale:
-    """The scale by the smallest and largest values of columns."""
+    """Return the scale by the smallest and largest values of columns."""
     return _centered(low, low, 0.5 * high - 0.5 * low)
 
 
 def blurred_range(X: Floats) -> Scale:
-    """The scale by the means of a few of the smallest and of the largest values of columns."""
+    """Return the scale by the means of the five smallest and of the five largest values of columns."""
     few = min(_FEW, len(X))
     ordered = np.partition(X, [few - 1, len(X) - few], axis=0)
     return _range_scale(ordered[:few].mean(axis=0), ordered[len(X) - few :].mean(axis=0))
 
 
 def _centered(low: Floats, center: Floats, half_width: Floats) -> Scale:
-    """A scale in which a column without spread stays as wide as it is."""
+    """Return a scale with the given centers and half widths; constant columns keep their width."""
     constant = half_width < np.finfo(np.float64).tiny
     return Scale(np.where(constant, low, center), np.where(constant, 0.5, half_width))
 
 
 def spreads(x: Floats) -> Floats:
-    """Ranges of columns (n_features,), 0 if all values are missing."""
+    """Return largest minus smallest value of each column (n_features,); 0 if all values are missing."""
     low, high = _finite_ranges(x)
     return high - low
 
@@ -200,9 +206,10 @@ class SortedColumns:
         self._last = np.minimum.accumulate(np.where(is_last, positions, n)[::-1], axis=0)[::-1]
 
     def among(self, is_learnt: Bools) -> tuple[Floats, Floats]:
-        """Ranks and normal scores (n_rows, n_features) of all rows, learnt from the rows of a mask (n_rows,).
+        """Return ranks and normal scores (n_rows, n_features) of all rows, fitted to a part of the rows.
 
-        They equal `learn_scale` of these rows and `Scale.transform` of all rows.
+        `is_learnt` (n_rows,) is true for the rows of this part. The results equal `Scale.transform` of all
+        rows by the scale that `learn_scale` fits to this part.
         """
         n, d = self._x.shape
         is_knot = is_learnt[self._order] & ~self._missing
@@ -219,13 +226,21 @@ class SortedColumns:
         return by_rank, by_score
 
     def _interpolated(self, values: Floats, is_knot: Bools) -> Floats:
-        """Values of all rows in their own order, interpolated between values of knots in sorted order.
+        """Interpolate values of all rows between values of knots.
 
-        `values` (n_kinds, n_rows, n_features) of several kinds share the search for the knots.
+        Parameters
+        ----------
+        values : (n_kinds, n_rows, n_features) values in the sorted order of each column, for several kinds
+            of scales.
+        is_knot : (n_rows, n_features) whether the row is a knot, in the same order.
+
+        Returns
+        -------
+        interpolated : (n_kinds, n_rows, n_features) values in the order of the rows.
         """
         n, d = is_knot.shape
         positions = np.arange(n)[:, np.newaxis]
-        # A row that equals a knot lies between this knot and itself.
+        # If a row equals a knot, the knot is both its left and its right neighbor.
         left = np.maximum.accumulate(np.where(is_knot, positions, -1), axis=0)
         left = np.take_along_axis(left, self._last, axis=0)
         right = np.minimum.accumulate(np.where(is_knot, positions, n)[::-1], axis=0)[::-1]
@@ -245,10 +260,11 @@ class SortedColumns:
 
 
 def _learn_knots(x: Floats, weights: Floats | None, kind: ScaleKind) -> tuple[Floats, Floats]:
-    """Distinct values, and their mid-ranks (shares of rows below them, ties counted half) or normal scores.
+    """Return the distinct values of a column, and their ranks or normal scores.
 
-    Scores have mean 0. Ties lower their variance, and they are not standardized: this would move rare values
-    far away.
+    A rank is the share of rows with a smaller value, plus half the share of rows with an equal value. Scores
+    have mean 0. Ties reduce the variance of the scores. The scores are not standardized, because this would
+    make rare values outliers.
     """
     values, which = np.unique(x, return_inverse=True)
     counts = np.bincount(which, weights=weights, minlength=values.size).astype(np.float64)
@@ -261,7 +277,7 @@ def _learn_knots(x: Floats, weights: Floats | None, kind: ScaleKind) -> tuple[Fl
 
 
 def _fewer(knots: tuple[Floats, Floats] | None, max_knots: int) -> tuple[Floats, Floats] | None:
-    """About `max_knots` values halfway between knots of a column; all knots if there are no more."""
+    """Return about `max_knots` knots halfway between knots of a column; all knots if there are not more."""
     if knots is None or knots[0].size <= max_knots:
         return knots
     values, ranks = knots
@@ -269,18 +285,18 @@ def _fewer(knots: tuple[Floats, Floats] | None, max_knots: int) -> tuple[Floats,
     shares = np.concatenate([np.linspace(0.0, 1.0, max_knots - max_knots // 2), by_score])
     left = np.unique((shares * (values.size - 2)).round().astype(np.int64))
     halfway = 0.5 * values[left] + 0.5 * values[left + 1]
-    between = (values[left] < halfway) & (halfway < values[left + 1])  # or no number lies between them
+    between = (values[left] < halfway) & (halfway < values[left + 1])  # false for adjacent doubles
     return halfway[between], 0.5 * (ranks[left] + ranks[left + 1])[between]
 
 
 def _normal_quantiles(ranks: Floats) -> Floats:
-    """Normal quantiles of ranks, which may be 0 or 1."""
+    """Return normal quantiles of ranks, which may be 0 or 1."""
     scores: Floats = ndtri(np.clip(ranks, 1e-9, 1.0 - 1e-9))
     return scores
 
 
 def _interpolate(x: Floats, values: Floats, ranks: Floats) -> Floats:
-    """Linear interpolation, also between values so far apart that np.interp returns NaN."""
+    """Interpolate linearly, also between values so far apart that np.interp returns NaN."""
     if values.size == 1:
         return np.where(np.isnan(x), np.nan, ranks[0])
     left = np.clip(np.searchsorted(values, x, side="right") - 1, 0, values.size - 2)
@@ -289,8 +305,9 @@ def _interpolate(x: Floats, values: Floats, ranks: Floats) -> Floats:
 
 
 def _share_of_way(x: Floats, below: Floats, above: Floats) -> Floats:
-    """Where x lies on the way from `below` (0) to `above` (1); 0 if they are equal."""
-    # Halves keep a difference of the largest doubles from overflowing, but would lose the smallest ones.
+    """Return (x - below) / (above - below), between 0 and 1; 0 if `below` and `above` are equal."""
+    # Differences of the largest doubles overflow without the factor 1/2, which would round the smallest
+    # doubles to 0.
     factor = np.where(np.maximum(np.abs(below), np.abs(above)) > 1.0, 0.5, 1.0)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         width = factor * above - factor * below

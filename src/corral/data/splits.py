@@ -1,8 +1,8 @@
 """Divisions of rows into folds and parts, and groups that are held out.
 
-All rows of a group, and duplicates with different labels, are always on the same side of a division. No
-division depends on the order of rows in the table: random numbers follow `order` (n_rows,), the ranks of the
-rows by their values that `LabelledRows.content_order` returns.
+All rows of a group, and duplicates with different labels, are always in the same fold or part. The divisions
+of `LabelledRows` do not depend on the order of rows in the table: random numbers are assigned by `order`
+(n_rows,), the ranks of the rows by values from `LabelledRows.content_order`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from corral.array_types import Bools, Integers
 from corral.data.dataset import LabelledRows
 from corral.data.duplicates import filled
 
-# Equal rows of a class share a fold if the class has so many different rows for each fold.
+# Equal rows of a class are in the same fold if the class has at least this number of different rows per fold.
 _VALUES_PER_FOLD = 20
 
 
 def shuffle(order: Integers, random: np.random.RandomState) -> Integers:
-    """Random ranks (n_rows,) of rows with the given ranks by their values."""
+    """Return random ranks (n_rows,), assigned to rows by their ranks `order` (n_rows,)."""
     positions: Integers = random.permutation(order.size)[np.argsort(np.argsort(order))]
     return positions
 
@@ -26,7 +26,7 @@ def shuffle(order: Integers, random: np.random.RandomState) -> Integers:
 def stratified_folds(
     data: LabelledRows, order: Integers, n_folds: int, random: np.random.RandomState
 ) -> Integers:
-    """Divide each class into folds (n_rows,): its groups, or its rows if there are no groups."""
+    """Return the index (n_rows,) of the fold of each row; each class is divided evenly, by groups or rows."""
     divide = _folds_of_groups if data.grouped else _folds_of_rows
     return divide(data, shuffle(order, random), n_folds)
 
@@ -35,28 +35,28 @@ def _folds_of_rows(data: LabelledRows, shuffled: Integers, n_folds: int) -> Inte
     folds = np.empty(len(data.X), dtype=np.int64)
     X = filled(data.X)
     for rows in data.members():
-        # If few rows of a class differ, equal rows are divided: a fold should not hold a large part of a
-        # class.
+        # Equal rows are only kept together if a class has many different rows. Otherwise a fold could contain
+        # a large part of the class.
         positions = shuffled[rows]
         distinct, value = np.unique(X[rows], axis=0, return_inverse=True)
         if len(distinct) >= _VALUES_PER_FOLD * n_folds:
             least, value = _least_by_group(positions, value.reshape(-1))
             positions = least[value]
         folds[rows] = np.unique(positions, return_inverse=True)[1] % n_folds
-    # Duplicates with different labels are in the fold of one of them.
+    # All duplicates with different labels get the fold of one of these rows.
     least, group = _least_by_group(shuffled, data.group_ids)
     return folds[np.argsort(shuffled)[least[group]]]
 
 
 def _folds_of_groups(data: LabelledRows, shuffled: Integers, n_folds: int) -> Integers:
-    """Divide the groups of one class after the other, so that few groups do not share a fold by chance."""
+    """Divide the groups class by class, so that each class is divided evenly even if it has few groups."""
     least, group = _least_by_group(shuffled, data.group_ids)
     folds = np.full(least.size, -1)
     n_placed = 0
     classes = [rows for rows in data.members() if rows.size]
     for rows in sorted(classes, key=lambda rows: int(shuffled[rows].min())):
         groups = np.unique(group[rows])
-        groups = groups[folds[groups] < 0]  # a group with several classes may have a fold already
+        groups = groups[folds[groups] < 0]  # a group with rows of several classes may already have a fold
         folds[groups[np.argsort(least[groups])]] = (n_placed + np.arange(groups.size)) % n_folds
         n_placed += groups.size
     return folds[group]
@@ -65,13 +65,14 @@ def _folds_of_groups(data: LabelledRows, shuffled: Integers, n_folds: int) -> In
 def stratified_parts(
     data: LabelledRows, order: Integers, n_parts: int, random: np.random.RandomState
 ) -> Integers:
-    """Divide groups into parts (n_rows,) of equal size that have their share of every class."""
+    """Return the index (n_rows,) of the part of each row; groups are divided evenly, also within classes."""
     least, group = _least_by_group(order, data.group_ids)
     is_first = order == least[group]
     codes = np.empty(least.size, dtype=np.int64)
     codes[group[is_first]] = data.codes[is_first]
     parts = np.empty(least.size, dtype=np.int64)
-    # Classes follow each other, so that the parts have as many rows though classes cannot be divided evenly.
+    # The classes are divided as one sequence. So the parts have nearly equal numbers of groups even if the
+    # number of groups of a class is not a multiple of n_parts.
     parts[np.lexsort((shuffle(least, random), codes))] = np.arange(least.size) % n_parts
     return parts[group]
 
@@ -79,24 +80,25 @@ def stratified_parts(
 def random_parts(
     data: LabelledRows, order: Integers, n_parts: int, random: np.random.RandomState
 ) -> Integers:
-    """Divide groups into parts (n_rows,) without regard to classes.
+    """Return the index (n_rows,) of the part of each row; groups are divided at random, ignoring classes.
 
-    If each part had its share of every class, as folds have, priors from the other parts would favour the
-    classes that are rarer in it, and noise would seem to be predictable.
+    The parts are for scores with priors that are estimated from the other parts. If parts were stratified as
+    folds are, these priors would favor the classes that are rarer in the part, and noise would seem
+    predictable.
     """
     least, group = _least_by_group(order, data.group_ids)
     return (shuffle(least, random) % n_parts)[group]
 
 
 def spread_parts(data: LabelledRows, order: Integers, n_parts: int) -> Integers:
-    """Divide groups into parts (n_rows,) in turns, in the order of their first rows."""
+    """Return the index (n_rows,) of the part of each row; groups are assigned in turn, by `order`."""
     least, group = _least_by_group(order, data.group_ids)
     parts: Integers = (np.argsort(np.argsort(least)) % n_parts)[group]
     return parts
 
 
 def _least_by_group(positions: Integers, groups: Integers) -> tuple[Integers, Integers]:
-    """Least position among the rows of each group (n_groups,), and numbers of groups (n_rows,) from 0 on."""
+    """Return the smallest position of each group (n_groups,), and the index (n_rows,) of each row's group."""
     names, group = np.unique(groups, return_inverse=True)
     least = np.full(names.size, np.iinfo(np.int64).max)
     np.minimum.at(least, group, positions)
@@ -104,11 +106,11 @@ def _least_by_group(positions: Integers, groups: Integers) -> tuple[Integers, In
 
 
 def held_out_groups(groups: Integers, codes: Integers, share: float, random: np.random.RandomState) -> Bools:
-    """Which rows (n_rows,) are held out: whole groups with about the given share of the rows of each class.
+    """Hold out whole groups with about `share` of the rows of each class; returns a mask (n_rows,).
 
-    Groups are tried in random order. A group is held out if this brings the numbers of held-out rows nearer
-    to the share and leaves rows of each class to learn from. If no group is, the smallest possible one is
-    held out.
+    Groups are considered in random order. A group is held out if this brings the class counts of held-out
+    rows closer to the share, and if each class keeps rows outside the held-out groups. If no group qualifies,
+    the smallest group is held out after which each class keeps rows.
     """
     _, group = np.unique(groups, return_inverse=True)
     counts = np.zeros((group.max() + 1, codes.max() + 1))

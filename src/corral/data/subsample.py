@@ -1,8 +1,8 @@
-"""Subsamples: rows picked at random or evenly.
+"""Subsamples: random or evenly spaced selections of rows.
 
-A random subsample of a class has the rows with the smallest keys. Keys depend on the values of the rows
-(`sampling_keys`), on their ranks by their values (`splits.shuffle`), or on positions in the table (the keys
-of `dask.sample`).
+A random subsample of a class has the rows with the smallest keys. A key is computed from the values of a row
+(`sampling_keys`), from its rank by values (`splits.shuffle`), or from its position in the table
+(`dask.sample`).
 """
 
 from __future__ import annotations
@@ -14,36 +14,41 @@ from corral.data.dataset import LabelledRows
 from corral.data.hashing import Words, row_keys
 from corral.data.splits import shuffle
 
-# A sample has about so many rows, and of each class at least as many as it may have centroids.
+# Approximate number of rows of a sample for tables with compressed classes. From each class it has at least
+# as many rows as the class may have centroids.
 SAMPLE_ROWS = 100_000
 
-# A subsample in proportion to the classes has at least so many rows of each of them.
+# Smallest number of rows of each class in a subsample in proportion to the classes.
 _FEWEST_ROWS = 10
 
-# Ranks and normal scores are interpolated between about so many values of each column, each of so many rows.
+# Largest number of values of each column between which ranks and normal scores are interpolated, and smallest
+# number of sampled rows for each of these values.
 MAX_KNOTS = 1000
 _ROWS_PER_KNOT = 5
 
 
 def n_knots(n_sample: int) -> int:
-    """Number of values of each column between which ranks learnt from a sample are interpolated."""
+    """Return the number of values per column between which the ranks from a sample are interpolated."""
     return min(MAX_KNOTS, n_sample // _ROWS_PER_KNOT)
 
 
 def sample_sizes(sizes: Integers, max_rows: int) -> Integers:
-    """How many rows (n_classes,) a sample has from classes of the given sizes."""
+    """Return the number of rows (n_classes,) of each class in a sample, from the sizes of the classes."""
     return proportional_sizes(sizes, SAMPLE_ROWS, max_rows)
 
 
 def proportional_sizes(sizes: Integers, n_rows: int, least: int) -> Integers:
-    """Divide about `n_rows` among classes of the given sizes; each gets at least `least`, or all its rows."""
+    """Divide about `n_rows` among classes in proportion to their sizes.
+
+    Each class has at least `least` rows in the result, or all of its rows.
+    """
     shares = np.ceil(sizes / sizes.sum() * n_rows).astype(np.int64)
     limited: Integers = np.minimum(sizes, np.maximum(shares, least))
     return limited
 
 
 def smallest_by_class(keys: Integers | Words, codes: Integers, sizes: Integers) -> Integers:
-    """Positions of the `sizes` (n_classes,) rows of each class with the smallest keys, class by class."""
+    """Return the positions of the sizes[y] rows of each class y with the smallest keys, class by class."""
     classes = [np.flatnonzero(codes == y) for y in range(sizes.size)]
     ordered = [rows[np.argsort(keys[rows], kind="stable")] for rows in classes]
     return np.concatenate([rows[:size] for rows, size in zip(ordered, sizes.tolist(), strict=True)])
@@ -52,11 +57,12 @@ def smallest_by_class(keys: Integers | Words, codes: Integers, sizes: Integers) 
 def proportional_subsample(
     data: LabelledRows, order: Integers, n_rows: int, random: np.random.RandomState
 ) -> Integers:
-    """Positions, in order, of about `n_rows` random rows in proportion to the classes.
+    """Return the sorted positions of about `n_rows` random rows, in proportion to the class sizes.
 
-    `order` has the ranks of the rows by their values, so that their order in the table does not matter.
+    `order` (n_rows,) are the ranks of the rows by values. So the selection does not depend on the order of
+    the table.
     """
-    sizes = np.bincount(data.codes, minlength=data.labels.size)  # rows, not weights, take time
+    sizes = np.bincount(data.codes, minlength=data.labels.size)  # not weights: the aim is to limit the time
     sizes = proportional_sizes(sizes, n_rows, _FEWEST_ROWS)
     return np.sort(smallest_by_class(shuffle(order, random), data.codes, sizes))
 
@@ -64,13 +70,16 @@ def proportional_subsample(
 def balanced_subsample(
     data: LabelledRows, order: Integers, n_rows: int, random: np.random.RandomState
 ) -> Integers:
-    """Positions, in order, of about `n_rows` random rows, the same number of each class."""
+    """Return the sorted positions of at most about `n_rows` random rows, equally many from each class.
+
+    All rows of a smaller class are returned. `order` (n_rows,) are the ranks of the rows by values.
+    """
     sizes = np.full(data.labels.size, max(n_rows // data.labels.size, 1))
     return np.sort(smallest_by_class(shuffle(order, random), data.codes, sizes))
 
 
 def choose_sample(data: LabelledRows, max_rows: int, seed: int) -> Integers:
-    """Positions of the rows of a sample, class by class, in an order that depends on their values alone."""
+    """Return the positions of the rows of a sample, class by class, in an order by values."""
     keys = np.empty(len(data.X), dtype=np.int64)
     for rows in data.members():
         keys[rows] = sampling_keys(data.X[rows], seed)
@@ -79,7 +88,10 @@ def choose_sample(data: LabelledRows, max_rows: int, seed: int) -> Integers:
 
 
 def example_rows(X: Floats, weights: Floats, max_rows: int) -> Integers:
-    """Positions of at most `max_rows` rows of a class, by their values; equal rows by their weights."""
+    """Return the positions of at most `max_rows` rows of a class.
+
+    The selection is random but depends on the values only; of equal rows, heavier rows are selected first.
+    """
     if len(X) <= max_rows:
         return np.arange(len(X))
     by_weight = np.argsort(-weights, kind="stable")
@@ -87,9 +99,9 @@ def example_rows(X: Floats, weights: Floats, max_rows: int) -> Integers:
 
 
 def sampling_keys(X: Floats, seed: int) -> Integers:
-    """Random numbers (n_rows,) of the rows of a class that depend on their values and on the seed alone.
+    """Return random keys (n_rows,) of the rows of a class that depend on values and the seed only.
 
-    Equal rows get different numbers, so that they are picked one by one.
+    Equal rows get different keys, so that a subsample may contain a part of them.
     """
     d = X.shape[1]
     keys = row_keys(X, np.arange(d) + seed)
@@ -103,19 +115,22 @@ def sampling_keys(X: Floats, seed: int) -> Integers:
 
 
 def random_rows(n_rows: int, max_rows: int, random: np.random.RandomState | np.random.Generator) -> Integers:
-    """Positions of all rows, or of `max_rows` random ones, in order."""
+    """Return the sorted positions of `max_rows` random rows, or of all rows if there are not more."""
     if n_rows <= max_rows:
         return np.arange(n_rows)
     return np.sort(random.choice(n_rows, max_rows, replace=False))
 
 
 def evenly_spaced(n_rows: int, max_rows: int) -> Integers:
-    """Positions of all rows, or of `max_rows` evenly spaced ones, in order."""
+    """Return the sorted positions of `max_rows` evenly spaced rows, or of all rows if there are not more."""
     return np.linspace(0, n_rows - 1, min(n_rows, max_rows)).round().astype(np.int64)
 
 
 def evenly_spaced_by_class(codes: Integers, n_classes: int, max_rows: int) -> Integers:
-    """Positions of about `max_rows` rows, the same number of each class, evenly spaced in the class."""
+    """Return sorted positions of at most about `max_rows` rows: evenly spaced rows of each class.
+
+    Each class contributes the same number of rows, or all of its rows.
+    """
     if codes.size <= max_rows:
         return np.arange(codes.size)
     limit = max(max_rows // n_classes, 1)

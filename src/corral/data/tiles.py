@@ -1,4 +1,4 @@
-"""Rows of one class as the compiled loops read them, in tiles."""
+"""Rows of one class in the layout of the compiled loops: tiles, which are blocks of transposed rows."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ TINY = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True, eq=False)
 class ClassRows:
-    """The rows of one class as the kernels read them."""
+    """The rows of one class in tiles, with weights and groups."""
 
-    tiles: Floats  # (n_tiles, n_features, tile) scaled rows, NaN for missing values, numbers of categories
-    n_rows: int  # number of rows; behind the last row the tiles are filled with the first one
-    weights: Floats | None  # (n_rows,) weights, 1 at most, or None if all are equal
-    n_categories: Integers  # (n_features,) number of categories of each variable, 0 for measurements
-    groups: Integers | None  # (n_rows,) numbers of groups that are left out together, None if there are none
+    tiles: Floats  # (n_tiles, n_features, tile) scaled rows, NaN for missing values, codes of categories
+    n_rows: int  # number of rows; after the last row, the tiles are filled with the first row
+    weights: Floats | None  # (n_rows,) weights, at most 1; None if all weights are equal
+    n_categories: Integers  # (n_features,) number of categories of each variable, 0 for a numeric variable
+    groups: Integers | None  # (n_rows,) group ids; None if there are no groups
 
     @classmethod
     def arrange(
@@ -32,7 +32,7 @@ class ClassRows:
         n_categories: Integers | None = None,
         groups: Integers | None = None,
     ) -> ClassRows:
-        """Cut scaled rows into tiles."""
+        """Arrange scaled rows X (n_rows, n_features) in tiles."""
         n_rows, d = X.shape
         n_tiles = max(1, -(-n_rows // kernels.TILE))
         size = max(1, -(-n_rows // (n_tiles * kernels.LANES))) * kernels.LANES
@@ -52,12 +52,12 @@ class ClassRows:
 
     @property
     def size(self) -> int:
-        """How many numbers the tiles hold."""
+        """Number of floats in the tiles, at least 1."""
         return max(int(self.tiles.size), 1)
 
     @cached_property
     def has_missing(self) -> Bools:
-        """Which variables (n_features,) have missing values."""
+        """(n_features,) whether the variable has missing values."""
         return np.array([np.isnan(self.tiles[:, j]).any() for j in range(self.n_features)], dtype=np.bool_)
 
     @cached_property
@@ -71,16 +71,20 @@ class ClassRows:
         return float(self.n_rows) if self.weights is None else effective_number(self.weights)
 
     def left(self, own: Integers) -> tuple[Floats, Floats]:
-        """Sums of weights and effective numbers (n,) of the rows that remain without a row and its group.
+        """Return the sums of weights (n,) and the effective numbers (n,) of the remaining rows.
 
-        `own` (n,) are positions of left-out rows, -1 if none is left out.
+        `own` (n,) are the positions of rows that are left out with their groups; -1 if no row is left out.
         """
         group, total, n = self._left_by_group
         return total[group[own]], n[group[own]]
 
     @cached_property
     def _left_by_group(self) -> tuple[Integers, Floats, Floats]:
-        """Group of each row; sums of weights and effective numbers without a group, last of all rows."""
+        """Return the group index of each row, then a total and an effective number for each group.
+
+        The sum of weights and the effective number are of the rows outside the group. The last entry, for no
+        group, is for all rows.
+        """
         rows = np.arange(self.n_rows)
         weights = self.weight(rows)
         names, group = np.unique(self.group(rows), return_inverse=True)
@@ -88,7 +92,7 @@ class ClassRows:
         for left, powers in zip(sums, (weights, weights * weights), strict=True):
             inside = np.bincount(group, powers, names.size + 1)
             left[:] = powers.sum() - inside
-            heaviest = inside.argmax()  # the difference could lose all digits
+            heaviest = inside.argmax()  # for this group the difference could lose all digits
             left[heaviest] = powers[group != heaviest].sum()
         total, squares = sums
         n = np.where(total > 0.0, total * total / np.maximum(squares, TINY), 0.0)
@@ -96,64 +100,67 @@ class ClassRows:
         return np.append(group, names.size), total, n
 
     def select(self, variables: Integers) -> ClassRows:
-        """The class with the given variables alone."""
+        """Return the rows with the given variables only."""
         tiles = np.ascontiguousarray(self.tiles[:, variables])
         return replace(self, tiles=tiles, n_categories=self.n_categories[variables])
 
     def take(self, positions: Integers) -> Floats:
-        """Scaled rows (n_positions, n_features) at some positions."""
+        """Return the scaled rows (n_positions, n_features) at the given positions."""
         size = self.tiles.shape[2]
         return self.tiles[positions // size, :, positions % size]
 
     def all(self) -> Floats:
-        """All scaled rows (n_rows, n_features)."""
+        """Return all scaled rows (n_rows, n_features)."""
         return self.take(np.arange(self.n_rows))
 
     def weight(self, positions: Integers) -> Floats:
-        """Weights of the rows at some positions; 0 for the position -1."""
+        """Return the weights of the rows at the given positions; 0 for position -1."""
         if self.weights is None or not self.n_rows:
             return np.where(positions >= 0, 1.0, 0.0)
         return np.where(positions >= 0, self.weights[positions], 0.0)
 
     def group(self, positions: Integers) -> Integers:
-        """Groups of the rows at some positions, or the positions if there are no groups; -1 for -1."""
+        """Return the group ids of the rows at the given positions; -1 for position -1.
+
+        If there are no groups, the positions are returned.
+        """
         if self.groups is None or not self.n_rows:
             return positions
         return np.where(positions >= 0, self.groups[positions], -1)
 
     @cached_property
     def _tiled_positions(self) -> Integers:
-        """Positions of the rows (n_tiles, tile), -1 behind the last row."""
+        """(n_tiles, tile) positions of the rows, -1 after the last row."""
         n_tiles, _, size = self.tiles.shape
         rows = np.arange(n_tiles * size).reshape(n_tiles, size)
         return np.where(rows < self.n_rows, rows, -1)
 
     @cached_property
     def tiled_groups(self) -> Integers:
-        """Groups (n_tiles, tile), -1 behind the last row."""
+        """(n_tiles, tile) group ids of the rows, -1 after the last row."""
         return self.group(self._tiled_positions)
 
     @cached_property
     def tiled_weights(self) -> Floats:
-        """Weights (n_tiles, tile), 0 behind the last row."""
+        """(n_tiles, tile) weights of the rows, 0 after the last row."""
         return self.weight(self._tiled_positions)
 
     @cached_property
     def root(self) -> Floats:
-        """Square roots (n_tiles, tile) of the weights."""
+        """(n_tiles, tile) square roots of the weights."""
         root: Floats = np.sqrt(self.tiled_weights)
         return root
 
 
 def tile_density(rows: ClassRows, x: Floats, h: Floats, own: Integers | None = None) -> Floats:
-    """Logarithms of kernel density estimates with given bandwidths, at points without missing values.
+    """Return logarithms of kernel density estimates with given bandwidths.
 
     Parameters
     ----------
-    rows : the class.
-    x : (n_points, n_features) scaled points.
-    h : (n_features,) bandwidths, infinite for a variable that is not used.
-    own : (n_points,) positions of rows that are left out, -1 if none is.
+    rows : rows of the class.
+    x : (n_points, n_features) scaled points without missing values.
+    h : (n_features,) bandwidths; infinite for a variable that is not used.
+    own : (n_points,) position of the row to leave out at each point; -1 for none.
 
     Returns
     -------

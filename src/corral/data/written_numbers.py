@@ -1,4 +1,4 @@
-"""Numbers that are written as text, with or without a unit, a percent sign or thousands separators."""
+"""Detection of numbers that are written as text, with units, percent signs or thousands separators."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import NamedTuple
 
-# So many different texts of a column are read, and nearly all of them must be written alike.
+# Largest number of different texts of a column that are read, and share of them that must be numbers with the
+# same unit or without a unit.
 _TEXTS_TRIED = 1000
 _NEARLY_ALL = 0.9
 
-# With fewer different texts, doses for example, each may well be a category.
+# With fewer different texts, such as doses, the texts are probably categories.
 FEWEST_TEXTS = 10
 
-# A number between a currency and a unit, which has no digits but a power, as in m2. Digits after a zero are
-# rather a code.
+# A number with an optional currency before it or unit after it. The only digit of a unit is a final 2 or 3,
+# as in m2. Texts with a leading zero before other digits are probably codes, not numbers.
 _CELL = re.compile(
     r"(?P<before>[$€£¥]?)\s?"
     r"(?P<number>[+-]?(?!0\d)"
@@ -28,25 +29,29 @@ _ONE_COMMA = re.compile(r"[+-]?\d+,\d+")
 
 
 class WrittenNumbers(NamedTuple):
-    """How the numbers of a text column are written."""
+    """The form in which the numbers of a text column are written.
 
-    example: str  # the first text that is no plain number, or the first if all are
-    unit: str  # the unit, percent sign or currency of all numbers that have one; empty if none has
+    A plain number has no unit and no separator.
+    """
+
+    example: str  # the first text that is not a plain number; if all are plain numbers, the first text
+    unit: str  # unit, percent sign or currency that the numbers share; empty if no number has one
     has_comma: bool  # whether the only separators are single commas, which may be decimal commas
-    has_separators: bool  # whether there are other thousands separators
-    plain_share: float  # share of the different texts that are plain numbers
+    has_separators: bool  # whether there are other separators
+    plain_share: float  # share of plain numbers among the different texts that are numbers
 
     @property
     def beside(self) -> list[str]:
-        """What turns the numbers into text, in words; empty if all are plain."""
+        """Descriptions of the separators and the unit in the numbers; empty if all numbers are plain."""
         separators = ["a comma"] * self.has_comma + ["marks of thousands"] * self.has_separators
         return separators + ([repr(self.unit)] if self.unit else [])
 
 
 def written_numbers(texts: Iterable[str], fewest: int = FEWEST_TEXTS) -> WrittenNumbers | None:
-    """How the different texts of a column write numbers.
+    """Return the form of the numbers in a text column, from the different texts of the column.
 
-    None if many texts are no numbers or have other units, or if fewer than `fewest` texts differ.
+    Returns None if more than a tenth of the texts are not numbers or have different units, or if fewer than
+    `fewest` texts are numbers.
     """
     tried = list(islice(texts, _TEXTS_TRIED))
     cells = [(text, match) for text in tried if (match := _CELL.fullmatch(text.strip()))]

@@ -1,12 +1,14 @@
-"""The pool of class densities that `CorralClassifier` fits: members, their weights, and how they are found.
+"""The pool of class densities that `CorralClassifier` fits.
 
-`learning` is the entry point. `search` tries the kinds of members that `members` lists on the folds of
-`fold_plan` (`cross_fitting`), weighs them (`weights`, `calibration`) and builds those that are kept of all
-rows (`scaled_rows`). `model` is the fitted state.
+A member is one classifier by class densities. A pool is a few members with weights.
 
-`member_kind` says what a kind of member is; `kernel_members` has all that there are. A kernel member is a
-transform of the rows of each class (`transforms`, `covariance`, `categories`) in the variables that take part
-(`variable_selection`), and a mixture of kernels in it (`densities`, `marginals`). `exponents` forms the
-exponent of a kernel, also where values are missing, and `bandwidths` refines one bandwidth per variable.
-`compression` represents classes of more than `max_rows` rows by centroids.
+`learning` is the entry point of a fit. `search` fits the kinds of members that `members` lists on the folds
+of `fold_plan` (module `cross_fitting`), fits their weights (`weights`, `calibration`), drops members with
+small weights, and fits the other members to all rows (`scaled_rows`). `model` is the fitted state.
+
+`member_kind` defines the interface of a kind of member; `kernel_members` has all kinds that exist. A kernel
+member transforms the rows of each class (`transforms`, `covariance`, `categories`), uses a selection of
+variables (`variable_selection`), and has a mixture of kernels as its density (`densities`, `marginals`).
+`exponents` computes the exponents of kernels, also if values are missing. `bandwidths` fits one bandwidth per
+variable. `compression` represents classes of more than `max_rows` rows by centroids.
 """

@@ -1,18 +1,20 @@
 r"""Refined bandwidths: one for each variable, shared by the classes, fitted by leave-one-out.
 
-Let all classes have the kernel densities
-:math:`p_y(x) \propto \sum_i w_i \exp(-\frac12 \sum_j e^{2 \theta_j} (x_j - x_{ij})^2)`. The logarithms
-:math:`\theta_j` of the inverse bandwidths and a temperature minimise the leave-one-out log loss, with a
-normal prior that shrinks the :math:`\theta_j` towards their mean. If :math:`M_{qi}` is the derivative of the
-loss by the exponent of row i at point q, the derivative by :math:`\theta_j` is
+Each class y has the kernel density
+:math:`p_y(x) \propto \sum_i w_i \exp(-\frac12 \sum_j e^{2 \theta_j} (x_j - x_{ij})^2)`, a sum over its rows
+i. The logarithms :math:`\theta_j` of the inverse bandwidths and a temperature minimize the leave-one-out log
+loss of points, which are rows of a subsample, plus the penalty of a normal prior that shrinks the
+:math:`\theta_j` towards their mean. If :math:`M_{qi}` is the derivative of the loss by the exponent of row i
+at point q, the derivative by :math:`\theta_j` is
 
 .. math::
 
     e^{2 \theta_j} \sum_{q, i} M_{qi} (x_{qj} - x_{ij})^2 = e^{2 \theta_j} \Bigl( \sum_q M_{q \cdot} x_{qj}^2
         + \sum_i M_{\cdot i} x_{ij}^2 - 2 \sum_q x_{qj} \sum_i M_{qi} x_{ij} \Bigr),
 
-one matrix product more than the loss itself. A variable that some row misses takes two products more: its
-squares are summed over the pairs that both have it. The squared distance of two categories is 1.
+which needs one more matrix product than the loss. A variable with missing values needs two more products: its
+squares are summed over the pairs of point and row in which neither value is missing. The squared distance of
+two different categories is 1.
 """
 
 from __future__ import annotations
@@ -35,44 +37,49 @@ from corral.pool.scaled_rows import ScaledRows
 from corral.pool.transforms import ClassTransform
 from corral.posterior import finite_log_densities, log_posterior
 
-# Bandwidths are fitted to at most so many points and rows.
+# Approximate limits of the numbers of points and rows to which bandwidths are fitted.
 _MOST_POINTS = 300
 _MOST_ROWS = 1500
 
-# Standard deviation of the logarithm of a bandwidth by variable. Less makes hardly a difference to a pool,
-# since its weights do not trust what fits its own fold alone.
+# Standard deviation of the prior of the logarithm of a bandwidth. A smaller value hardly changes a pool: if
+# the bandwidths of a member overfit, its weight falls anyway, because weights are fitted to left-out rows.
 DEVIATION = 0.4
 
-# Of the minimisation.
+# Options of the minimization.
 _OPTIONS = {"maxiter": 15, "ftol": 1e-5}
 
-# The largest theta: a step of the minimisation may be far too long where the loss is flat.
+# Largest theta. If the loss is flat, a step of the minimization may be much too long.
 _LARGEST_THETA = 50.0
 
-# Common bandwidths to begin with, relative to the mean deviation of the variables.
+# Common bandwidths among which the minimization chooses its start, as multiples of the mean standard
+# deviation of the variables.
 _STARTS = 2.0 ** np.arange(-3.0, 1.5)
 
-# The theta of categories is shrunk towards this one: a distance of 1 means the same in every column,
-# unlike one of measurements. Another category weighs exp(-e^{2 theta} / 2), here 0.44.
+# The theta of a column of categories is shrunk towards this constant and not towards the mean of all thetas,
+# because the distance of two categories is 1 in every column. The kernel of a row with another category is
+# then exp(-e^{2 theta} / 2) = 0.44 times as high.
 _THETA_OF_CATEGORIES = 0.25
 
 
 class Refinement:
-    """The leave-one-out loss by theta, of numeric variables and then of those with categories.
+    """The leave-one-out loss as a function of theta, and its minimization.
+
+    Theta has the numeric variables first, then the variables with categories.
 
     Parameters
     ----------
-    rows : a subsample of them, in proportion to the classes, predict each other.
-    scale : on which they are compared.
-    transforms : of the classes, with bandwidth 1 for each variable.
-    prior : (n_classes,)
-    seed : chooses the rows, and the points among them that are predicted.
+    rows : training rows; the loss is computed from a subsample in proportion to the classes.
+    scale : kind of scale on which rows are compared.
+    transforms : transform of each class, with bandwidth 1 for each variable.
+    prior : (n_classes,) prior probabilities.
+    seed : random seed of the subsample of rows and of the points.
 
     Attributes
     ----------
-    plan : the rows, sorted by class, and the points.
-    rows, points : scaled.
-    starts : (n_classes + 1,) where the rows of each class begin.
+    plan : fold plan with the subsample of rows, sorted by class, and the points.
+    rows : (n_rows, n_features) scaled rows of the subsample.
+    points : (n_points, n_features) scaled rows of the subsample that are predicted.
+    starts : (n_classes + 1,) position of the first row of each class, then the number of rows.
     """
 
     def __init__(
@@ -96,7 +103,7 @@ class Refinement:
         x, c = self.points[:, variables], self.rows[:, variables]
         self._has, given = ~np.isnan(c), ~np.isnan(x)
         weights = rows.data.all_weights
-        # Relative to the means of the values that are there products keep their digits.
+        # Products of values relative to their mean lose fewer digits.
         center = weights @ np.nan_to_num(c) / np.maximum(weights @ self._has, 1e-300)
         self._partly = ~(self._has.all(axis=0) & given.all(axis=0))
         self._any_partly, self._fully = bool(self._partly.any()), (~self._partly).astype(np.float64)
@@ -112,13 +119,13 @@ class Refinement:
         self._n_categories = categories.sizes
 
     def split(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Theta of numeric variables, and of those with categories."""
+        """Split theta into the part of numeric variables and the part of variables with categories."""
         return theta[: self._partly.size], theta[self._partly.size :]
 
     def fit(self, deviation: float = DEVIATION) -> list[ClassTransform]:
-        """Fit one bandwidth for each variable, and put them into the transforms.
+        """Fit one bandwidth for each variable, and return the transforms with these bandwidths.
 
-        The logarithms have a prior with a standard deviation around their mean.
+        `deviation` is the standard deviation of the prior of the logarithms of the bandwidths.
         """
         fitted = minimize(
             self.loss, self._start(), args=(deviation,), jac=True, method="L-BFGS-B", options=_OPTIONS
@@ -130,7 +137,10 @@ class Refinement:
         ]
 
     def _start(self) -> Floats:
-        """The best of a few bandwidths that all numeric variables share, with its log inverse temperature."""
+        """Return the start of the minimization: theta and the log inverse temperature.
+
+        The start is the best of a few bandwidths that all numeric variables share.
+        """
         n_numeric, n_categories = self._partly.size, self._n_categories.size
         best, start, log_power = math.inf, np.zeros(n_numeric + n_categories + 1), np.zeros(1)
         for h in (_STARTS * self._spread()).tolist() if n_numeric else [1.0]:
@@ -142,14 +152,21 @@ class Refinement:
         return start
 
     def _spread(self) -> float:
-        """Mean deviation of the numeric variables."""
+        """Return the root mean square standard deviation of the numeric variables; 1 if all are constant."""
         counts = np.maximum(self._has.sum(axis=0), 1.0)
         means = self._c.sum(axis=0) / counts
         squares = (self._has * (self._c - means) ** 2).sum(axis=0) / counts
         return math.sqrt(float(squares.mean())) if squares.any() else 1.0
 
     def weigh(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
-        """Shares of rows in the densities of their classes, log densities, and sums of shares by class."""
+        """Evaluate the kernels of all rows at all points.
+
+        Returns
+        -------
+        shares : (n_points, n_rows) kernels times weights, up to a factor for each point and class.
+        log_density : (n_points, n_classes) log densities.
+        total : (n_points, n_classes) sums of the shares of the rows of each class.
+        """
         partly = self._partly
         theta, category_theta = self.split(theta)
         squared, log_norm = np.exp(2.0 * theta), kernels.LOG_ROOT - theta
@@ -179,7 +196,10 @@ class Refinement:
         return product, log_mean, total
 
     def _subtract_categories(self, kappa: Floats, product: Floats) -> None:
-        """Subtract the exponents of categories with such precisions from products (n_points, n_rows)."""
+        """Subtract the exponents of categories from products (n_points, n_rows) in place.
+
+        `kappa` (n_columns,) are the precisions exp(2 theta) of the columns with categories.
+        """
         log_n = np.log1p((self._n_categories - 1.0) * np.exp(-0.5 * kappa))
         by_category = np.repeat([-log_n, -log_n - 0.5 * kappa, 0.0 * kappa], self._n_categories, axis=1)
         offsets = self.transforms[0].categories.offsets
@@ -187,7 +207,10 @@ class Refinement:
 
     @cached_property
     def _missing_exponents(self) -> Floats | None:
-        """Exponents (n_points, n_rows) of variables that only the point has; None if rows miss nothing."""
+        """(n_points, n_rows) exponents of the values of points that are missing in the row.
+
+        None if no row has a missing value.
+        """
         if self._has.all() and not self._c_categories.has_missing.any():
             return None
         exponents = np.zeros((len(self.points), len(self.rows)))
@@ -200,7 +223,10 @@ class Refinement:
         return exponents
 
     def loss(self, parameters: Floats, deviation: float) -> tuple[float, Floats]:
-        """Penalised leave-one-out log loss and its gradient, by theta and the log inverse temperature."""
+        """Return the penalized leave-one-out log loss and its gradient.
+
+        `parameters` is theta, followed by the log inverse temperature.
+        """
         theta, log_power, plan = np.minimum(parameters[:-1], _LARGEST_THETA), parameters[-1], self.plan
         shares, log_mean, total = self.weigh(theta)
         power, log_density = np.exp(log_power), finite_log_densities(log_mean)
@@ -209,7 +235,7 @@ class Refinement:
         excess[np.arange(len(excess)), plan.codes] -= 1.0
         excess *= plan.weights[:, np.newaxis]
         by_log_power = power * float((excess * log_density).sum())
-        # The derivative by the log density of a class is divided among its rows by their shares.
+        # By the chain rule, the derivative by the exponent of a row is proportional to the share of the row.
         factor = np.divide(-power * excess, total, out=np.zeros_like(total), where=total > 0.0)
         for y in range(total.shape[1]):
             shares[:, self.starts[y] : self.starts[y + 1]] *= factor[:, y : y + 1]
@@ -222,7 +248,14 @@ class Refinement:
         return plan.log_loss(log_proba) + penalty, np.append(gradient, by_log_power + log_power / plan.count)
 
     def _gradient(self, shares: Floats, point_sums: Floats, theta: Floats) -> Floats:
-        """Derivatives of the loss by theta, from those by the exponents (n_points, n_rows) and their sums."""
+        """Return the gradient of the loss by theta.
+
+        Parameters
+        ----------
+        shares : (n_points, n_rows) derivatives of the loss by the exponents.
+        point_sums : (n_points,) sums of these derivatives over rows.
+        theta : logarithms of inverse bandwidths.
+        """
         d, partly, x = self._partly.size, self._partly, self._x
         factor_sums = shares @ self._factors
         apart = point_sums @ self._half_x + shares.sum(axis=0) @ self._half_c
@@ -240,7 +273,7 @@ class Refinement:
         return np.concatenate([by_theta, self._category_gradient(shares, point_sums, category_theta)])
 
     def _category_gradient(self, shares: Floats, point_sums: Floats, theta: Floats) -> Floats:
-        """The same for the variables with categories."""
+        """Return the gradient of the loss by the theta of variables with categories; see `_gradient`."""
         kappa = np.exp(2.0 * theta)
         others = (self._n_categories - 1.0) * np.exp(-0.5 * kappa)
         expected = others / (1.0 + others)

@@ -1,9 +1,11 @@
-"""Variables with categories: their kernels, and how often each category occurs in a class.
+"""Variables with categories: kernels, and frequencies of categories in each class.
 
-Where rows are shrunk towards the mean of their class, a row with category l has the probabilities
-:math:`(1 - h^2) [l = l'] + h^2 p_y(l')`, which keep the frequencies :math:`p_y` of the class as a shrunk
-kernel keeps its covariance: h = 1 is naive Bayes. Other kernels are as in `rodeo.factors`. Frequencies are
-shrunk towards the frequencies in all classes, as if rows with these were added.
+In members with shrunk kernels (see `kernel_members`), the kernel on a row with category l has the
+probabilities :math:`(1 - h^2) [l = l'] + h^2 p_y(l')` for a sample with category l', where :math:`p_y` are
+the frequencies in class y and h is the bandwidth. The mean of these kernels over the class keeps the
+frequencies. With h = 1 this is naive Bayes. In other members kernels are as in `rodeo.factors`. Frequencies
+in a class are shrunk towards the frequencies in all classes: `EXTRA_ROWS` rows with the frequencies in all
+classes are added to the class.
 """
 
 from __future__ import annotations
@@ -17,26 +19,25 @@ from corral.array_types import LARGEST_INTEGER, Bools, Floats, Integers, check_a
 from corral.data.dataset import LabelledRows
 from corral.data.weights import weights_or_ones
 
-# Where values repeat, so many rows with the variance or frequencies of all classes are added to each class,
-# since a class may not have had another value yet.
+# Number of rows, with the frequencies (or, if values repeat, the variance) of all classes, that are added to
+# each class. Otherwise a value that does not occur in the training rows of a class would be impossible in it.
 EXTRA_ROWS = 2.0
 
 
 class CategoryKernels(NamedTuple):
-    """Kernels of a class in the variables with categories."""
+    """Kernels of one class in the variables with categories."""
 
-    columns: Integers  # (n_columns,) which they are
-    # for each of them (n_categories,) logarithms of the frequencies in the class
+    columns: Integers  # (n_columns,) indices of the columns with categories
+    # for each column, the logarithms (n_categories,) of the frequencies of its categories in the class
     log_shares: Sequence[Floats]
-    # (n_columns,) inverse squared bandwidths where the common one is 1, or None if rows are shrunk towards
-    # the frequencies
+    # (n_columns,) inverse squared bandwidths at a common bandwidth of 1; None for shrunk kernels
     precision: Floats | None
 
     def validate(self) -> None:
-        """Refuse frequencies out of range, or not as many as the columns."""
+        """Raise ValueError if frequencies are out of range or their number is not the number of columns."""
         check_positions("columns", self.columns, LARGEST_INTEGER)
         if len(self.log_shares) != self.columns.size:
-            raise ValueError(f"log_shares is not a list of {self.columns.size}")
+            raise ValueError(f"log_shares does not have {self.columns.size} entries")
         for log_share in self.log_shares:
             check_array("log_shares", log_share, (None,), -1e3, 0.0)
         if self.precision is not None:
@@ -44,16 +45,16 @@ class CategoryKernels(NamedTuple):
 
     @property
     def sizes(self) -> Integers:
-        """(n_columns,) numbers of categories."""
+        """(n_columns,) number of categories of each column."""
         return np.array([log_share.size for log_share in self.log_shares], dtype=np.int64)
 
     @property
     def offsets(self) -> Integers:
-        """(n_columns,) where the categories of each column begin if all are in one row."""
+        """(n_columns,) position of the first category of each column if all categories are concatenated."""
         return np.cumsum([0, *self.sizes])[:-1].astype(np.int64)
 
     def log_shares_at(self, x: Floats) -> Floats:
-        """Logarithms of the frequencies of categories (n_samples, n_columns); 0 for missing values."""
+        """Return log frequencies of the categories `x` (n_samples, n_columns); 0 for missing values."""
         log_shares = np.zeros(x.shape)
         for k, log_share in enumerate(self.log_shares):
             has = ~np.isnan(x[:, k])
@@ -61,7 +62,10 @@ class CategoryKernels(NamedTuple):
         return log_shares
 
     def exponents(self, bandwidths: Floats) -> Floats:
-        """Exponents (n_bandwidths, 3, n_categories), by the category of a row: equal, another, missing."""
+        """Return exponents (n_bandwidths, 3, n_categories) of the categories of a sample, concatenated.
+
+        The second axis is the value of the row: the same category, another category, or missing.
+        """
         log_p, sizes = np.concatenate([np.zeros(0), *self.log_shares]), self.sizes
         precision = None if self.precision is None else np.repeat(self.precision, sizes)
         by_row = category_exponents(log_p, np.repeat(sizes, sizes), precision, bandwidths[:, np.newaxis])
@@ -71,10 +75,16 @@ class CategoryKernels(NamedTuple):
 def category_exponents(
     log_p: Floats, sizes: Integers, precision: Floats | None, h: Floats | float
 ) -> tuple[Floats, Floats, Floats]:
-    """Exponents of categories with frequencies p, by the category of a row: equal, another, missing.
+    """Return exponents of kernels at the category of a sample, for three values of the row.
 
-    `sizes` are the numbers of categories of their columns, `precision` is that of `CategoryKernels`, and `h`
-    are bandwidths; they broadcast with `log_p`.
+    The row has the same category, another category, or a missing value. All parameters broadcast.
+
+    Parameters
+    ----------
+    log_p : logarithms of the frequencies of the categories of samples.
+    sizes : numbers of categories of the columns.
+    precision : see `CategoryKernels`.
+    h : bandwidths.
     """
     if precision is None:
         log_far = 2.0 * np.log(h) + log_p
@@ -85,14 +95,14 @@ def category_exponents(
 
 
 class CategoriesOfRows(NamedTuple):
-    """Categories of rows as compiled loops read them: (n_columns, n_rows), and whether some row has none."""
+    """Categories of rows in the layout of the compiled loops."""
 
-    c: Floats
-    has_missing: Bools
+    c: Floats  # (n_columns, n_rows) codes of categories, NaN for missing values
+    has_missing: Bools  # (n_columns,) whether the value of at least one row is missing
 
     @classmethod
     def from_rows(cls, rows: Floats, columns: Integers) -> CategoriesOfRows:
-        """Take the columns with categories from scaled rows."""
+        """Select the columns with categories from scaled rows (n_rows, n_features)."""
         c = np.ascontiguousarray(rows[:, columns].T)
         return cls(c, np.asarray(np.isnan(c).any(axis=1)))
 
@@ -106,7 +116,18 @@ def learn_category_kernels(
     *,
     shrunk: bool,
 ) -> list[CategoryKernels]:
-    """Frequencies of categories in each class, shrunk towards the frequencies in all classes."""
+    """Fit the category kernels of each class.
+
+    Frequencies are shrunk towards the frequencies in all classes.
+
+    Parameters
+    ----------
+    scaled : (n_rows, n_features) rows; columns with categories have codes of categories.
+    codes, weights : (n_rows,) class codes and weights of the rows; weights of None are equal.
+    n_classes : number of classes.
+    n_categories : (n_features,) number of categories of each column, 0 for a numeric column.
+    shrunk : whether the kernels are shrunk kernels.
+    """
     weights = weights_or_ones(weights, len(codes))
     columns = np.flatnonzero(n_categories)
     log_shares: list[list[Floats]] = [[] for _ in range(n_classes)]
@@ -121,7 +142,7 @@ def learn_category_kernels(
 
 
 class CategoryCounts:
-    """How often categories occur, so that rows can be left out of their frequencies.
+    """Counts of categories, from which frequencies without some of the rows are computed.
 
     Parameters
     ----------
@@ -137,10 +158,14 @@ class CategoryCounts:
         ]
 
     def log_shares_without(self, group_ids: Integers, X: Floats) -> Floats:
-        """Logarithms (n_classes, n_samples, n_columns) of the frequencies of samples' categories.
+        """Return log frequencies (n_classes, n_samples, n_columns) of the categories of samples.
 
-        Without the rows of the group (n_samples,) that each sample leaves out. 0 for missing values of the
-        samples (n_samples, n_features).
+        The rows of group `group_ids[i]` are left out of the frequencies for sample i. Missing values have 0.
+
+        Parameters
+        ----------
+        group_ids : (n_samples,) id of the group to leave out for each sample.
+        X : (n_samples, n_features) samples.
         """
         data, n_classes, n = self._data, self._data.labels.size, len(X)
         sample, row = np.nonzero(group_ids[:, np.newaxis] == data.group_ids)
@@ -159,15 +184,16 @@ class CategoryCounts:
 
 
 def _category_counts(x: Floats, codes: Integers, weights: Floats, n_classes: int, n_values: int) -> Floats:
-    """Sums of weights (n_classes, n_values) of the rows with each category."""
+    """Return sums of weights (n_classes, n_values) of the rows with each category."""
     has = ~np.isnan(x)
     return _sums(codes[has] * n_values + x[has].astype(np.int64), weights[has], n_classes, n_values)
 
 
 def _shrunk_shares(counts: Floats, totals: Floats, n_values: int) -> Floats:
-    """Frequencies of categories, shrunk as if rows with the frequencies in all classes were added.
+    """Return shrunk frequencies (n_classes, n_cells) of categories; see the module docstring.
 
-    `counts` (n_classes, n_cells) count rows with one category, and `totals` count rows with any.
+    A cell is a category, or a sample with its category. `counts` (n_classes, n_cells) are the numbers of rows
+    with the category, and `totals` the numbers of rows whose value is not missing.
     """
     pooled = (counts.sum(axis=0) + 1.0 / n_values) / (totals.sum(axis=0) + 1.0)
     shares: Floats = (counts + EXTRA_ROWS * pooled) / (totals + EXTRA_ROWS)
@@ -175,6 +201,6 @@ def _shrunk_shares(counts: Floats, totals: Floats, n_values: int) -> Floats:
 
 
 def _sums(cell: Integers, values: Floats, n_classes: int, n: int) -> Floats:
-    """Sums (n_classes, n) of values by cell."""
+    """Return sums (n_classes, n) of values; `cell` is class code times n plus position."""
     sums: Floats = np.bincount(cell, values, minlength=n_classes * n).astype(np.float64)
     return sums.reshape(n_classes, n)

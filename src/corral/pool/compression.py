@@ -1,37 +1,43 @@
-r"""A pool with large classes: learnt from a sample, with kernels on centroids of all rows.
+r"""A pool with compressed classes: kernels on centroids of all rows, everything else fitted to a sample.
 
-Scales, members, their transforms and the markers are learnt from a sample, which has the same rows however
-the table is ordered or partitioned. Then the rows of each compressed class are assigned to its cells, once.
+A class with more than `max_rows` rows is compressed: its rows are divided into cells, and each cell has one
+kernel, at its centroid. Scales, members, their transforms and the markers are fitted to a sample. The sample
+does not depend on the order or the partitions of the table. Then each row of a compressed class is assigned
+to a cell.
 
 **Cells.** K-means divides the rows of a class. Cell k is represented by the weighted mean :math:`c_k` of its
-rows and by their total weight. The covariance of the rows around the centroids of their cells,
+rows, the centroid, and by their total weight. The covariance of the rows around the centroids of their cells,
 
 .. math:: S = \frac{\sum_i w_i (x_i - c_{k(i)}) (x_i - c_{k(i)})^T}{\sum_i w_i},
 
-is added to the kernel: a normal kernel with covariance H becomes one with H + S. So the mean and the
-covariance of a class stay exactly what they were, whatever the cells are, and finer structure stays as far as
-cells are small against the kernel. Squared differences are weighted by the importance of their variable: the
-inverse square of the bandwidth that the densities have in it. The scales of members are not linear in each
-other, so a centroid is a mean on each of them; distances are those on one.
+is added to the covariance of the kernels: a normal kernel with covariance H becomes a normal kernel with
+covariance H + S. So compression does not change the mean and the covariance of a class, and it keeps finer
+structure if the cells are small relative to the kernel. K-means weights the squared difference in a variable
+by the inverse square of the bandwidth of the densities in this variable. The scales of different members are
+not linear functions of each other. Therefore each centroid is computed on every scale, but distances are
+computed on one scale only.
 
-**Parts.** Rows are assigned to cells part by part, wherever they lie: means, weights and S are sums, so that
-in exact arithmetic the parts do not matter.
+**Parts.** Rows are assigned to cells in parts, in several threads or on several workers. Means, weights and S
+are computed from sums, so that the division into parts does not matter, except for rounding.
 
-**Bandwidths.** The search finds the bandwidth h of a member for the :math:`n_y` rows of a class that it
-reads. For all :math:`N_y` rows it is carried over by the rate of kernel densities with r relevant variables,
+**Bandwidths.** The search finds a bandwidth h of a member for the :math:`n_y` rows of a class that the search
+reads. For all :math:`N_y` rows of the class the bandwidth is reduced at the rate of kernel densities with r
+relevant variables,
 
 .. math:: h_y = h \, (N_y / n_y)^{-1 / (4 + r)},
 
-where r is the number of coordinates in which the class varies by more than h. A bandwidth of 1, at which a
-member is a normal density, stays.
+where r is the number of coordinates in which the standard deviation of the class is larger than h. A
+bandwidth of 1 is not reduced if the member is a normal density.
 
-**Calibration.** Rows that the search has left out are in no cell. At the end the temperatures and weights of
-the members are fitted again to these rows, by the densities that the pool has then, with transforms that are
-learnt without the fold of the row. The scores, typicality and prediction sets are measured by the same rows.
-Rows of classes that are not compressed leave themselves out as always.
+**Calibration.** Calibration points are rows that the search has left out of their own predictions. In
+compressed classes these rows are held out: they are in no cell. At the end the temperatures and weights of
+the members are fitted again to the calibration points, with kernels on the centroids, and with transforms
+that are fitted without the fold of the point. Scores, typicality and prediction sets are computed from the
+same points. In classes that are not compressed, a calibration point has a kernel and is left out of its own
+prediction.
 
-Rows with missing values or categories have no means, and rows of groups can only be left out with their
-groups: `learning` puts kernels on a subsample of them.
+If the table has missing values or categories, rows cannot be averaged. If the table has groups, rows can only
+be left out with their group. In these cases `learning` puts the kernels on a subsample of the rows instead.
 """
 
 from __future__ import annotations
@@ -58,38 +64,38 @@ from corral.pool.search import Search, make_pool
 from corral.pool.weights import fit_weights, shares_of
 from corral.posterior import finite_log_densities
 
-# At most so large a share of the rows of a compressed class is held out of its cells.
+# Largest share of the rows of a compressed class that is held out of its cells.
 _HELD_OUT = 0.2
 
-# The scale on which distances between rows are measured.
+# Kind of scale on which distances between rows are computed.
 _COMPARED: ScaleKind = "score"
 
-# Cells are learnt from so many rows for each of them, in so many rounds of Lloyd's algorithm; more of either
-# makes hardly a difference.
+# Number of rows per cell to which k-means is fitted, and number of rounds of Lloyd's algorithm. Larger
+# numbers hardly change the results.
 _ROWS_PER_CELL = 10
 _N_ROUNDS = 4
 
-# Rows that are assigned to cells at once, and distances that are held at once.
+# Number of rows in a part, and number of distances in memory at a time.
 PART_ROWS = 50_000
 _BLOCK = 2_000_000
 
-# Fields of `Centroids` with one entry for each cell.
+# Fields of `Centroids` with one entry per cell.
 _BY_CELL = ("weights", "counts", "distances", "numbers", "X")
 
 
 @dataclass(frozen=True, eq=False)
 class Centroids:
-    """Weighted means of the rows in each cell of a class, and the row that is nearest to the centre of each.
+    """Weighted means of the rows in each cell of a class, and for each cell the row nearest to its center.
 
-    A row can be written as a centroid of itself, so that rows and the centroids of several parts of them are
-    averaged in the same way.
+    A single row is represented as the centroid of a cell with one row. So rows and the centroids of parts are
+    averaged by the same function.
     """
 
-    means: Mapping[ScaleKind, Floats]  # (n_cells, n_features) by scale
+    means: Mapping[ScaleKind, Floats]  # by kind of scale, (n_cells, n_features) weighted means
     weights: Floats  # (n_cells,) sums of the weights of the rows, 0 for a cell without rows
     counts: Integers  # (n_cells,) numbers of rows
-    # (n_features, n_features) by scale: sums over all rows of weighted products of the differences from their
-    # means
+    # by kind of scale, (n_features, n_features) weighted sum over all rows of the outer products of their
+    # differences from the centroids
     scatter: Mapping[ScaleKind, Floats]
     distances: Floats  # (n_cells,) squared distance of the nearest row, inf for a cell without rows
     numbers: Integers  # (n_cells,) position of the nearest row in the table, -1 for a cell without rows
@@ -97,7 +103,7 @@ class Centroids:
 
     @classmethod
     def merge(cls, parts: Sequence[Centroids]) -> Centroids:
-        """Average the centroids of several parts of the rows, which have the same cells."""
+        """Merge the centroids of several parts of the rows; all parts have the same cells."""
         n_cells, kinds = parts[0].weights.size, parts[0].means
         together = cls(
             means={kind: np.concatenate([part.means[kind] for part in parts]) for kind in kinds},
@@ -107,7 +113,7 @@ class Centroids:
         return together.averaged(np.tile(np.arange(n_cells), len(parts)), n_cells)
 
     def averaged(self, cells: Integers, n_cells: int) -> Centroids:
-        """Average the centroids that share a cell (n_centroids,), a number below `n_cells`."""
+        """Merge the centroids with the same entry of `cells` (n_centroids,), an index below `n_cells`."""
         weights = np.bincount(cells, self.weights, minlength=n_cells).astype(np.float64)
         divisor = np.where(weights > 0.0, weights, 1.0)[:, np.newaxis]
         means, scatter = {}, {}
@@ -118,7 +124,8 @@ class Centroids:
         counts = np.bincount(cells, self.counts, minlength=n_cells).astype(np.int64)
         distances, numbers = np.full(n_cells, np.inf), np.full(n_cells, -1)
         X = np.zeros((n_cells, self.X.shape[1]))
-        # Two rows of a cell are equally far from their mean: rounding errors must not choose between them.
+        # The two rows of a cell of two rows are equally far from their mean. Distances are rounded so that
+        # rounding errors do not decide which row is the nearest.
         mantissa, exponent = np.frexp(self.distances)
         order = np.lexsort((self.numbers, np.ldexp(np.round(mantissa, 9), exponent), cells))
         filled, first = np.unique(cells[order], return_index=True)
@@ -128,24 +135,24 @@ class Centroids:
         return Centroids(means, weights, counts, scatter, distances, numbers, X)
 
     def filled(self) -> Centroids:
-        """Keep the cells that have rows."""
+        """Return the centroids of the cells that have rows."""
         kept = self.weights > 0.0
         means = {kind: mean[kept] for kind, mean in self.means.items()}
         return replace(self, means=means, **{name: getattr(self, name)[kept] for name in _BY_CELL})
 
     def spread(self, kind: ScaleKind) -> Floats:
-        """Covariance (n_features, n_features) of the rows around their means, on one of the scales."""
+        """Return the covariance (n_features, n_features) of the rows around their centroids on a scale."""
         spread: Floats = self.scatter[kind] / self.weights.sum()
         return spread
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The division of a class by k-means: each row belongs to the nearest of the centres."""
+    """The division of a class by k-means: each row belongs to the cell with the nearest center."""
 
-    scales: Mapping[ScaleKind, Scale]  # on which rows are averaged; distances are those on `_COMPARED`
-    importance: Floats  # (n_features,) weights of squared differences
-    centers: Floats  # (n_cells, n_used) in the variables that have any importance, times its roots
+    scales: Mapping[ScaleKind, Scale]  # scales on which rows are averaged
+    importance: Floats  # (n_features,) weights of squared differences in distances
+    centers: Floats  # (n_cells, n_used) centers; see `_coordinates`
 
     @classmethod
     def learn(
@@ -157,7 +164,7 @@ class Cells:
         importance: Floats,
         seed: int,
     ) -> Cells:
-        """Divide rows (n_rows, n_features) by Lloyd's algorithm, which reads a subsample of them."""
+        """Fit the centers by Lloyd's algorithm to a subsample of the rows X (n_rows, n_features)."""
         subsample = np.random.RandomState(seed).permutation(len(X))[: _ROWS_PER_CELL * n_cells]
         w = weights_or_ones(weights, len(X))[subsample]
         x = _coordinates(scales[_COMPARED].transform(X[subsample]), importance)
@@ -170,7 +177,14 @@ class Cells:
         return cls(scales, importance, centers)
 
     def average(self, X: Floats, weights: Floats | None, numbers: Integers) -> Centroids:
-        """Average a part of the rows (n_rows, n_features); `numbers` are their positions in the table."""
+        """Compute the centroids of a part of the rows.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features) rows of the part.
+        weights : (n_rows,) weights; None if all weights are equal.
+        numbers : (n_rows,) positions of the rows in the table.
+        """
         scaled = {kind: scale.transform(X) for kind, scale in self.scales.items()}
         x = _coordinates(scaled[_COMPARED], self.importance)
         cells = nearest(x, self.centers)
@@ -188,12 +202,13 @@ class Cells:
 
 
 def nearest(x: Floats, centers: Floats) -> Integers:
-    """Number the nearest centre for each row (n_rows, n_used).
+    """Return the index (n_rows,) of the nearest center for each row of x (n_rows, n_used).
 
-    In single precision, which takes half the time: of two centres at nearly the same distance either will do.
+    Single precision takes half of the time. It does not matter which of two centers at nearly the same
+    distance is returned.
     """
     cells = np.empty(len(x), dtype=np.int64)
-    origin = centers.mean(axis=0)  # so that products keep their digits
+    origin = centers.mean(axis=0)  # products of values relative to their mean lose fewer digits
     c: NDArray[np.float32] = (centers - origin).astype(np.float32)
     half_squares = np.float32(0.5) * np.vecdot(c, c)
     step = max(1, _BLOCK // len(c))
@@ -206,14 +221,17 @@ def nearest(x: Floats, centers: Floats) -> Integers:
 
 
 def _coordinates(x: Floats, importance: Floats) -> Floats:
-    """Coordinates (n_rows, n_used) in which distances are Euclidean."""
+    """Return coordinates (n_rows, n_used) whose Euclidean distance is the distance between rows.
+
+    The variables with positive importance are used, multiplied by the root of their importance.
+    """
     used = importance > 0.0
     coordinates: Floats = x[:, used] * np.sqrt(importance[used])
     return coordinates
 
 
 def _sums(x: Floats, weights: Floats, cells: Integers, n_cells: int) -> Floats:
-    """Weighted sums (n_cells, n_columns) of rows by cell."""
+    """Return weighted sums (n_cells, n_columns) of rows by cell."""
     sums = np.empty((n_cells, x.shape[1]))
     for j, column in enumerate(x.T):
         sums[:, j] = np.bincount(cells, weights * column, minlength=n_cells)
@@ -222,14 +240,14 @@ def _sums(x: Floats, weights: Floats, cells: Integers, n_cells: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class CompressionPlan:
-    """What is learnt from a sample, before the other rows are read."""
+    """Everything that is fitted to a sample before the other rows are read."""
 
-    sample: ScaledRows  # rows of all classes on the scales of all members
-    search_result: Search  # the result of the search
-    # for each of `search_result.kept` the densities of the classes, without rows
+    sample: ScaledRows  # sample of all classes on the scales of all members
+    search_result: Search  # result of the search on the sample
+    # for each member of `search_result.kept` one density for each class, without rows
     members: Sequence[Sequence[Mixture]]
-    cells: Mapping[int, Cells]  # of the compressed classes, by class number
-    points: Integers  # which rows of the sample calibrate the pool
+    cells: Mapping[int, Cells]  # cells of each compressed class, by class code
+    points: Integers  # positions in the sample of the calibration points
 
     @classmethod
     def learn(
@@ -240,9 +258,15 @@ class CompressionPlan:
         max_rows: int,
         computation: Computation,
     ) -> CompressionPlan:
-        """Divide classes of more than `max_rows` rows into cells for the members that a search has found.
+        """Divide each class with more than `max_rows` rows into cells.
 
-        `sizes` (n_classes,) are the numbers of all rows.
+        Parameters
+        ----------
+        sample : the sample.
+        search_result : members that a search on the sample has kept.
+        sizes : (n_classes,) number of rows of each class in the whole table.
+        max_rows : largest number of cells of a class.
+        computation : number of threads.
         """
         rows, prior = sample.data, search_result.plan.prior
         n_read = np.bincount(rows.codes[search_result.chosen], minlength=prior.size)
@@ -273,21 +297,30 @@ class CompressionPlan:
 
     @property
     def is_compressed(self) -> Bools:
-        """(n_sample,) whether a row of the sample is of a compressed class."""
+        """(n_sample,) whether the class of each row of the sample is compressed."""
         return np.isin(self.rows.codes, list(self.cells))
 
     @property
     def held_out(self) -> Integers:
-        """Which rows of the sample are in no cell: calibration points of compressed classes."""
+        """Positions in the sample of the rows in no cell: calibration points of compressed classes."""
         held_out: Integers = self.points[self.is_compressed[self.points]]
         return held_out
 
     def build(
         self, centroids: Mapping[int, Centroids], n_rows: int
     ) -> tuple[LabelledRows, Compression, Pool]:
-        """Build the pool from the centroids of the compressed classes; the table has `n_rows` rows.
+        """Build the pool.
 
-        Returns also the rows nearest to the centres of their cells, with all rows of the other classes.
+        Parameters
+        ----------
+        centroids : centroids of each compressed class, by class code.
+        n_rows : number of rows of the table.
+
+        Returns
+        -------
+        data : for compressed classes the row nearest to the center of each cell; all rows of other classes.
+        compression : held-out rows, and numbers of training rows that rows of `data` represent.
+        pool : the pool.
         """
         centroids = {y: class_centroids.filled() for y, class_centroids in centroids.items()}
         data, held_out = self._kept_rows(centroids)
@@ -298,12 +331,12 @@ class CompressionPlan:
             return data, Compression(held_out, counts, n_rows), self._calibrated(data, held_out, centroids)
 
     def _kept_rows(self, centroids: Mapping[int, Centroids]) -> tuple[LabelledRows, LabelledRows]:
-        """Rows behind the centroids and rows of other classes, and rows that are held out."""
+        """Return the rows that represent cells with all rows of other classes, and the held-out rows."""
         held_out = self.rows.take(self.held_out)
-        others = np.flatnonzero(~self.is_compressed)  # of which the sample has all rows
+        others = np.flatnonzero(~self.is_compressed)  # the sample has all rows of these classes
         rows = self.rows.take(others[np.argsort(self.rows.numbers[others])])
         rows = replace(rows, weights=rows.all_weights, counts=self.rows.counts)
-        # No other row has the group of a centroid: nothing leaves it out.
+        # Each centroid gets a group id of its own, so that no point leaves a centroid out.
         first_group = 1 + max(held_out.group_ids.max(initial=0), rows.group_ids.max(initial=0))
         for y, class_centroids in centroids.items():
             nearest = replace(
@@ -324,7 +357,7 @@ class CompressionPlan:
     def _calibrated(
         self, data: LabelledRows, held_out: LabelledRows, centroids: Mapping[int, Centroids]
     ) -> Pool:
-        """Fit temperatures and weights to rows that the members have not learnt from, and score the pool."""
+        """Fit temperatures and weights to the calibration points, and score the pool."""
         search_result, rows = self.search_result, data.extended(held_out)
         order = np.argsort(rows.numbers)
         points = order[np.searchsorted(rows.numbers, self.rows.numbers[self.points], sorter=order)]
@@ -332,7 +365,7 @@ class CompressionPlan:
         tried_members = []
         for densities, tried in zip(self.members, search_result.kept, strict=True):
             log_density = np.empty((points.size, plan.prior.size))
-            # Transforms of the whole sample have learnt from the points: noise would seem predictable.
+            # Transforms of the whole sample were fitted to the points, so that scores would be too good.
             (folds,) = folds_of(self.sample, plan, [tried.kind], self.sample).values()
             for inside, others, _ in folds:
                 learnt = zip(densities, tried.kind.learn(others, plan.prior, search_result.seed), strict=True)
@@ -363,7 +396,7 @@ class CompressionPlan:
         data: LabelledRows,
         centroids: Mapping[int, Centroids],
     ) -> Member:
-        """Put kernels on centroids, and on the rows of classes that are not compressed."""
+        """Return a member with kernels on centroids and on all rows of classes that are not compressed."""
         scale, classes = self.sample.scales[kind.scale], []
         for y, (density, rows) in enumerate(zip(densities, data.members(), strict=True)):
             weights = data.all_weights[rows]
@@ -378,9 +411,10 @@ class CompressionPlan:
 def plan_member(
     tried_member: TriedMember, sample: ScaledRows, sizes: Integers, n_read: Integers, prior: Floats, seed: int
 ) -> list[Mixture]:
-    """Densities of the classes without rows: transforms of a sample, bandwidths carried over to all rows.
+    """Return a density for each class, without rows.
 
-    `sizes` and `n_read` (n_classes,) are the numbers of all rows, and of those that the search has read.
+    Transforms are fitted to the sample. Bandwidths are reduced to bandwidths for all rows. `sizes` and
+    `n_read` (n_classes,) are the numbers of all rows and of the rows that the search has read.
     """
     scaled, densities = sample.scaled[tried_member.kind.scale], []
     learnt = zip(tried_member.kind.learn(sample, prior, seed), sample.data.members(), strict=True)
@@ -397,14 +431,14 @@ def plan_member(
 
 
 def carried_over(n_rows: int, n_read: int, n_relevant: int) -> float:
-    """The factor by which bandwidths are smaller for all rows than for those that the search has read."""
+    """Return the factor that converts bandwidths for `n_read` rows to bandwidths for `n_rows` rows."""
     return float((n_rows / max(n_read, 1)) ** (-1.0 / (4.0 + n_relevant)))
 
 
 def compress_rows(
     data: LabelledRows, plan: CompressionPlan, computation: Computation
 ) -> dict[int, Centroids]:
-    """Average all rows of compressed classes that are not held out, part by part."""
+    """Return the centroids of each compressed class, by class code; held-out rows are excluded."""
     in_cells = np.isin(data.group_ids, plan.rows.group_ids[plan.held_out], invert=True)
     parts = []
     for y in plan.cells:
@@ -428,7 +462,10 @@ def compress_rows(
 def _importance(
     y: int, members: Sequence[Sequence[Mixture]], search_result: Search, sample: ScaledRows
 ) -> Floats:
-    """Weights (n_features,) of squared differences in a class: precisions of all members on one scale."""
+    """Return the weights (n_features,) of squared differences in distances between rows of class y.
+
+    A weight is the weighted sum over members of their precision in the variable, on the scale `_COMPARED`.
+    """
     deviation = sample.scaled[_COMPARED].std(axis=0)
     importance = np.zeros(deviation.size)
     for densities, tried_member, weight in zip(
@@ -445,7 +482,7 @@ def _importance(
 
 
 def _calibration_points(points: Integers, rows: LabelledRows, sizes: Integers, max_rows: int) -> Integers:
-    """Which rows of the sample calibrate the pool: of compressed classes, a small share of their rows."""
+    """Return the calibration points: `points`, in compressed classes at most a share of the rows."""
     kept = []
     for y, size in enumerate(sizes.tolist()):
         class_centroids = points[rows.codes[points] == y]

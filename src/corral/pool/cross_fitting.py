@@ -1,8 +1,12 @@
-"""Members of each kind, tried by leave-one-out; those that are kept are built of all rows.
+"""Cross-fitting of members: each point of the fold plan is predicted by a fit that leaves the point out.
 
-Every point is predicted by rows of other groups alone, and whatever is fitted to labels (transforms and
-refined bandwidths) is fitted anew without the fold of the point. One bandwidth and one temperature per member
-are fitted to all points; `model.PoolScores` come from choices without the part of the point.
+A point is a row to predict in one division of the rows into folds (see `fold_plan`). The kernels that predict
+a point are on rows of other groups. Transforms and refined bandwidths, which are fitted to labels, are fitted
+without the fold of the point. Then one bandwidth and one temperature per member are fitted to all points. For
+`model.PoolScores` the bandwidth and the temperature are chosen again without the part of the rows that
+contains the point (see `weights.judge`).
+
+`build_member` fits a member that is kept to all rows.
 """
 
 from __future__ import annotations
@@ -21,26 +25,27 @@ from corral.pool.members import AnyKind, Member
 from corral.pool.scaled_rows import ScaledRows
 from corral.posterior import finite_log_densities, log_posterior
 
-# Which points (n_points,) a fold has, the rows outside of it, and all rows on the scales of these, by kind.
+# Whether each point is in the fold (n_points,), the rows outside the fold, and by kind of scale all rows on
+# the scale that was fitted to the rows outside the fold.
 Fold = tuple[Bools, ScaledRows, Mapping[ScaleKind, Floats]]
 
-# By the number of parts into which rows are divided, and of divisions.
+# Folds by the number of parts of a division and the number of divisions.
 Folds = Mapping[tuple[int, int], Sequence[Fold]]
 
 
 @dataclass(frozen=True, eq=False)
 class TriedMember:
-    """Leave-one-out results of one kind of member."""
+    """Cross-fitted log densities of one kind of member, with one temperature for each bandwidth."""
 
-    kind: AnyKind  # the way it is made
+    kind: AnyKind
     tried: Floats  # (n_bandwidths, n_points, n_classes) finite log densities with each bandwidth
     log_powers: Floats  # (n_bandwidths,) logarithms of inverse temperatures
     losses: Floats  # (n_bandwidths, n_points) log losses at these temperatures
-    best: int  # which bandwidth is taken
+    best: int  # index of the chosen bandwidth
 
     @classmethod
     def calibrate(cls, kind: AnyKind, tried: Floats, plan: FoldPlan) -> TriedMember:
-        """Fit a temperature for each bandwidth, and take the best one."""
+        """Fit a temperature for each bandwidth, and choose the best bandwidth."""
         log_powers, losses = np.zeros(len(tried)), np.empty(tried.shape[:2])
         start = np.zeros(1)
         for k, log_density in enumerate(tried):
@@ -51,12 +56,12 @@ class TriedMember:
         return cls(kind, tried, log_powers, losses, 0).chosen_for(plan)
 
     def chosen_for(self, plan: FoldPlan) -> TriedMember:
-        """Take the bandwidth that is best for some of the points."""
+        """Choose the best bandwidth for the weights of a plan, which may be 0 for some points."""
         objective = self.losses @ plan.weights + 0.5 * self.log_powers**2 / plan.count
         return replace(self, best=int(objective.argmin()))
 
     def recalibrated(self, plan: FoldPlan) -> TriedMember:
-        """Take the bandwidth and the temperature that are best for some of the points."""
+        """Choose the best bandwidth for the weights of a plan, and fit its temperature with these weights."""
         chosen = self.chosen_for(plan)
         start = np.array([chosen.log_power])
         fitted, _ = fit_log_weights(chosen.log_density[np.newaxis], plan, np.zeros(1), 1.0, start)
@@ -66,30 +71,30 @@ class TriedMember:
 
     @property
     def bandwidth(self) -> float:
-        """Bandwidth of its kernels."""
+        """Chosen bandwidth of the kernels."""
         return float(self.kind.kernels().bandwidths[self.best])
 
     @property
     def shrinkage(self) -> float:
-        """How much of the distance to the mean of their class is left to rows."""
+        """Factor by which kernels are moved towards the mean of their class: 1 not at all, 0 completely."""
         return float(self.kind.kernels().shrinkages[self.best])
 
     @property
     def log_density(self) -> Floats:
-        """Log densities (n_points, n_classes)."""
+        """(n_points, n_classes) log densities with the chosen bandwidth."""
         log_density: Floats = self.tried[self.best]
         return log_density
 
     @property
     def log_power(self) -> float:
-        """Logarithm of its inverse temperature."""
+        """Logarithm of the inverse temperature for the chosen bandwidth."""
         return float(self.log_powers[self.best])
 
 
 def attempt(
     kinds: Sequence[AnyKind], rows: ScaledRows, plan: FoldPlan, seed: int, folds: Folds
 ) -> list[TriedMember]:
-    """Predict all points by kinds of members that learn the same, and choose the bandwidth of each."""
+    """Predict all points by kinds of members that share one fit, and choose the bandwidth of each kind."""
     kernels = [kind.kernels() for kind in kinds]
     tried_together, kind = Kernels(*np.concatenate(kernels, axis=1)), kinds[0]
     n_divisions = kind.n_divisions(plan.n_divisions)
@@ -110,10 +115,11 @@ def attempt(
 def folds_of(
     rows: ScaledRows, plan: FoldPlan, kinds: Sequence[AnyKind], learnt_from: ScaledRows | None = None
 ) -> Folds:
-    """Leave out each part that has points.
+    """Prepare the rows of each fold for some kinds of members; parts without points are skipped.
 
-    Members learn from the same rows on scales of their own, or from `learnt_from` if it is given: more rows,
-    on the same scales. Then a row is outside of a part if its group is.
+    If `learnt_from` is None, members are fitted to the rows outside the fold, on scales fitted to these rows.
+    Otherwise members are fitted to the rows of `learnt_from` whose groups are outside the fold, on the scales
+    of `rows`.
     """
     scales: dict[tuple[int, int], list[ScaleKind]] = {}
     for kind in kinds:
@@ -124,7 +130,7 @@ def folds_of(
             parts = fold_numbers % n_parts
             for part in np.unique(parts[plan.points]).tolist():
                 inside = (plan.division == division) & (parts[plan.points] == part)
-                # If all rows are in one part, nothing else is there.
+                # If all rows are in one part, no other rows remain: then nothing is left out.
                 left_out = (parts == part) & (parts != part).any()
                 if learnt_from is None:
                     others, scaled = rows.without(left_out, scale_kinds)
@@ -138,7 +144,7 @@ def folds_of(
 def build_member(
     tried_member: TriedMember, rows: ScaledRows, sample: ScaledRows, prior: Floats, seed: int
 ) -> Member:
-    """Build a member of all rows that learns from a sample, which may be the same rows."""
+    """Build a member with kernels on all rows; its transforms are fitted to `sample`."""
     kind, scaled = tried_member.kind, rows.scaled[tried_member.kind.scale]
     learnt = kind.learn(sample, prior, seed)
     classes = kind.build(learnt, rows.data, scaled, tried_member.bandwidth, tried_member.shrinkage)

@@ -7,15 +7,20 @@ the class (see `transforms`). With the bandwidth h and the shrinkage a the expon
 
 over q coordinates, plus the exponents of the variables with categories (see `categories`).
 
-**Missing values of a sample.** The variable is integrated out, exactly: along a diagonal its factor is left
-out. Along a covariance let J be the missing variables. The exponent is largest over :math:`d_J` where
-:math:`B_A^T d_A + B_J^T d_J` is orthogonal to the rows of :math:`B_J`; this takes
-:math:`u_J^T P_{JJ}^{-1} u_J` from the squared lengths, with :math:`P = B B^T` and :math:`u = P d`, and
-divides the density by the root of the determinant of :math:`P_{JJ}`.
+The kernel is :math:`\exp(-e_i)`, up to a constant. A transform is diagonal, or it has the full factor B of a
+precision matrix :math:`P = B B^T`.
 
-**Missing values of a row.** Along a diagonal the factor is the density of the variable in its class, a normal
-one with its mean and variance, or its frequencies. Along a covariance a missing value is at its expectation
-given the others, which is the same projection.
+**Missing values of a sample.** The missing variables J are integrated out exactly. If the transform is
+diagonal, the factors of these variables are left out. Otherwise let d be the difference of a sample and a
+center, A the variables with values, and :math:`u = P d`. The exponent is smallest over :math:`d_J` if
+:math:`B_A^T d_A + B_J^T d_J` is orthogonal to the rows of :math:`B_J`. So integration subtracts
+:math:`u_J^T P_{JJ}^{-1} u_J` from the squared length, and divides the density by the square root of the
+determinant of :math:`P_{JJ}`.
+
+**Missing values of a row.** If the value of a variable with categories is missing, the factor of this
+variable is the frequency of the category in the class. If a numeric value is missing and the transform is
+diagonal, the factor is a normal density with the mean and variance of the variable in the class. Otherwise
+the numeric value is replaced by its expectation given the other numeric values of the row.
 """
 
 from __future__ import annotations
@@ -35,50 +40,55 @@ from corral.data.missing import patterns
 from corral.pool.categories import CategoriesOfRows, category_exponents
 from corral.pool.transforms import ClassTransform, complete
 
-# Numbers in a block of exponents, and in one of products of complete rows, which should stay in the cache.
+# Number of floats in a block of exponents, and in a block of products of coordinates. Both fit in the cache.
 _BLOCK = 60_000
 _BLOCK_OF_PRODUCTS = 100_000
 
-# Beyond this exponent at the mean of the class, a product of coordinates loses more than 1e-11 by rounding.
+# If half a squared length in bandwidths is larger than this, products of coordinates have rounding errors
+# above 1e-11.
 _LARGEST_PRODUCT = 1e-11 * 2.0**53
 
-# A sample with this number belongs to no row.
+# Group id of a sample that leaves no row out.
 NO_GROUP = -1
 
 
 class Pairs(NamedTuple):
-    """What the exponents of samples and rows are made of, whatever the bandwidth."""
+    """Terms of the exponents of all pairs of a sample and a row that do not depend on the bandwidth.
 
-    # squares, has: (n_samples, n_parts) squared lengths of samples, and numbers of coordinates that they
-    # have, over the variables that no row misses, then for each of the others alone
-    squares: Floats
-    has: Floats
-    # (n_samples, n_parts) exponents for rows without a value; in the first part less the sum of all others,
-    # which the variables that a row has take away again
+    The variables are divided into parts. The first part has all variables without missing values in rows, and
+    each other variable is a part.
+    """
+
+    squares: Floats  # (n_samples, n_parts) squared length of the coordinates of a sample in a part
+    has: Floats  # (n_samples, n_parts) number of coordinates of a sample in a part that are not missing
+    # (n_samples, n_parts) exponents that replace the exponent of a part if the row lacks its value. They are
+    # subtracted: the first column is minus their sum, so that the first part adds all of them, and each part
+    # whose value the row has subtracts its own again.
     alone: Floats
-    rows_have: Floats  # (n_parts, n_rows) 1 where a row has a value, and in the first part
-    categories: Floats  # (n_samples, n_columns) in the variables with categories
-    # xc, cc: (n_samples, n_rows) products, and squared lengths of rows, over the variables that both have
+    rows_have: Floats  # (n_parts, n_rows) 1 for the first part and for a part whose value the row has, else 0
+    categories: Floats  # (n_samples, n_columns) codes of categories of samples
+    # xc, cc: (n_samples, n_rows) products of sample and row, and squared lengths of rows, over the variables
+    # of which neither value is missing
     xc: Floats
     cc: Floats
-    log_norm: Floats  # (n_samples,) logarithms of what divides the mean of the kernels
+    log_norm: Floats  # (n_samples,) logarithm of the constant by which the mean of the kernels is divided
 
 
 @dataclass(frozen=True, eq=False)
 class KernelRows:
     """Rows of a class that have kernels."""
 
-    transform: ClassTransform  # of the class
-    rows: Floats  # (n_rows, n_features) scaled
-    weights: Floats  # (n_rows,)
+    transform: ClassTransform  # transform of the class
+    rows: Floats  # (n_rows, n_features) scaled rows
+    weights: Floats  # (n_rows,) weights of the rows
 
     @cached_property
     def complete(self) -> bool:
-        """Whether all variables that take part are numeric, and no row misses one."""
+        """Whether all used variables are numeric and no row has a missing value in them."""
         return not self.transform.categories.columns.size and not np.isnan(self._centered_rows).any()
 
     def is_fast(self, x: Floats) -> Bools:
-        """Which scaled samples (n_samples,) take the path for complete samples and rows of numbers."""
+        """Return for which scaled samples (n_samples,) the faster computation is possible."""
         if not self.complete:
             return np.zeros(len(x), dtype=bool)
         missing = np.isnan(x)
@@ -88,12 +98,12 @@ class KernelRows:
 
     @cached_property
     def _centered_rows(self) -> Floats:
-        """(n_rows, n_used) rows less the mean."""
+        """(n_rows, n_used) rows minus the class mean."""
         return self.transform.centered(self.rows)
 
     @cached_property
     def _centered(self) -> Floats:
-        """The same, along a covariance with expectations of missing values."""
+        """(n_rows, n_used) rows minus the class mean; expectations replace NaN unless diagonal."""
         centered = self._centered_rows
         if self.complete or self.transform.is_diagonal:
             return centered
@@ -117,7 +127,7 @@ class KernelRows:
 
     @cached_property
     def _products(self) -> Floats:
-        """(n_used, n_rows) products of the precision with the rows."""
+        """(n_used, n_rows) products of the precision matrix with the centered rows."""
         return np.ascontiguousarray((self._centered @ self.transform.precision).T)
 
     @cached_property
@@ -125,7 +135,7 @@ class KernelRows:
         return CategoriesOfRows.from_rows(self.rows, self.transform.categories.columns)
 
     def pairs(self, x: Floats) -> Pairs:
-        """Compare scaled samples with all rows."""
+        """Compute the terms of the exponents of scaled samples and all rows."""
         return self._variance_pairs(x) if self.transform.is_diagonal else self._covariance_pairs(x)
 
     def _variance_pairs(self, x: Floats) -> Pairs:
@@ -151,7 +161,7 @@ class KernelRows:
         )
 
     def _covariance_pairs(self, x: Floats) -> Pairs:
-        """The same along a covariance: samples are integrated over what they miss."""
+        """Compute the terms for a transform that is not diagonal; missing values are integrated out."""
         transform, n_rows, original = self.transform, len(self.rows), x
         x = transform.centered(x)
         missing, d = np.isnan(x), x.shape[1]
@@ -185,12 +195,11 @@ class KernelRows:
         return x.take(self.transform.categories.columns, axis=1)
 
     def exponents(self, pairs: Pairs, bandwidths: Floats, shrinkages: Floats) -> Iterator[Floats]:
-        """Exponents (n_samples, n_rows) of all pairs of samples and rows, for one kernel after another.
+        """Yield the exponents (n_samples, n_rows) of all pairs of samples and rows, for one kernel at a time.
 
-        The only place where they are formed, but for loops that are faster: for complete rows
-        `kernels.shrunken_log_means` and `kernels.kernel_sums`, by variable `terms` and
-        `kernels.walk_squares`, without one variable in turn `Mixture.conditionals` (complete rows), and
-        `bandwidths.Refinement`.
+        For speed, exponents are also computed in `kernels.shrunken_log_means` and `kernels.kernel_sums` (no
+        missing values), in `terms` and `kernels.walk_squares` (by variable), in `Mixture.conditionals`
+        (without one variable, no missing values), and in `bandwidths.Refinement`.
         """
         categories = self.transform.categories
         by_category, offsets = categories.exponents(bandwidths), categories.offsets
@@ -220,9 +229,16 @@ class KernelRows:
         group_ids: Integers | None = None,
         group_of_x: Integers | None = None,
     ) -> Floats:
-        """Log densities (n_bandwidths, n_samples) of scaled samples, integrated over the values they miss.
+        """Return log densities (n_bandwidths, n_samples) of scaled samples.
 
-        Without the rows (n_rows,) that share the group of a sample (n_samples,); -inf where no row is left.
+        Missing values of samples are integrated out. The log density is -inf if no row remains.
+
+        Parameters
+        ----------
+        x : (n_samples, n_features) scaled samples.
+        bandwidths, shrinkages : (n_bandwidths,) the kernels.
+        group_ids : (n_rows,) group ids of the rows.
+        group_of_x : (n_samples,) id of the group to leave out for each sample, `NO_GROUP` for none.
         """
         group_ids = np.zeros(len(self.rows), dtype=np.int64) if group_ids is None else group_ids
         group_of_x = np.full(len(x), NO_GROUP) if group_of_x is None else group_of_x
@@ -250,18 +266,18 @@ class KernelRows:
     def _complete_log_densities(
         self, x: Floats, bandwidths: Floats, shrinkages: Floats, group_ids: Integers, group_of_x: Integers
     ) -> Floats:
-        """The same for complete samples and rows of numbers.
+        """Compute `log_densities` for samples and rows that are numeric and have no missing values.
 
-        Distances come from matrix products of coordinates relative to the mean of the class. What they lose
-        is small against the squared length of the coordinates, and so against the exponent of any row, unless
-        row and sample both lie far from the mean and near each other. Then differences take their place.
+        Distances are computed by matrix products of coordinates relative to the class mean. Rounding errors
+        are small relative to the squared lengths of the coordinates. They matter only if a row and a sample
+        are far from the mean but close to each other. Then distances are computed from differences.
         """
         c, transform, precisions = self._coordinates, self.transform, bandwidths**-2.0
         z = transform.coordinates(transform.centered(x))
         half_z, half_c, work = 0.5 * np.vecdot(z, z), 0.5 * self._lengths, np.empty((1, max(len(c), 1)))
         log_density = np.empty((bandwidths.size, len(z)))
         step = max(1, _BLOCK_OF_PRODUCTS // max(len(c), 1))
-        longest = half_c.max(initial=0.0)  # 0 for a single row at the mean, whose products lose nothing
+        longest = half_c.max(initial=0.0)  # 0 for a single row at the mean: its products are exact
         farthest = max(longest, half_z.max(initial=0.0)) if longest > 0.0 else 0.0
         # A training row (it has a group) that lies so far from a class has no weight in what is chosen.
         is_new = (group_of_x == NO_GROUP).any()
@@ -298,10 +314,11 @@ class KernelRows:
     def terms(
         self, x: Floats, bandwidth: float, shrinkage: float, log_shares: Floats | None = None
     ) -> Floats:
-        """Exponents (n_samples, n_terms, n_rows) by variable with their norms; any where the sample has none.
+        """Return the exponents (n_samples, n_terms, n_rows) of single variables, with their constants.
 
-        Along a covariance only variables with categories have terms. `log_shares` (n_samples, n_columns)
-        are logarithms of the frequencies of the samples' categories, by default in the class.
+        If the transform is diagonal, each used variable has a term; otherwise only variables with categories
+        do. Terms of missing values of samples are meaningless. `log_shares` (n_samples, n_columns) are
+        logarithms of the frequencies of the categories of samples, by default the frequencies in the class.
         """
         if not self.transform.is_diagonal:
             return self._category_terms(x, bandwidth, log_shares)
@@ -311,10 +328,11 @@ class KernelRows:
         return np.concatenate([terms, self._category_terms(x, bandwidth, log_shares)], axis=1)
 
     def conditional_terms(self, x: Floats, bandwidth: float, shrinkage: float) -> Floats:
-        """Exponents (n_terms, n_samples, n_rows) that each variable adds to the exponents of all others.
+        """Return the exponents (n_terms, n_samples, n_rows) that each variable adds to the other variables.
 
-        As `terms`; along a covariance the exponent of d_j given the others, (P d)_j^2 / 2 P_jj, where P is
-        the precision of the variables that the sample has.
+        If the transform is diagonal, these are the `terms`. Otherwise the exponent of a numeric variable j is
+        (P d)_j^2 / (2 P_jj) plus a constant, where d is the difference of sample and center, and P is the
+        precision matrix of the variables with values in the sample.
         """
         terms = self.terms(x, bandwidth, shrinkage).swapaxes(0, 1)
         if self.transform.is_diagonal:

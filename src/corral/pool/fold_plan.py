@@ -1,4 +1,9 @@
-"""The fold plan of a search: which rows are predicted, in which folds, and how much each of them counts."""
+"""The fold plan of a search: the rows to predict, their folds, and their weights.
+
+A division assigns each row to one of `N_FOLDS` folds. With few rows there are several divisions. A point is
+one prediction: a row to predict in one division, by members that are fitted without its fold. So there are
+n_points = n_divisions times the number of rows to predict.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +23,16 @@ N_FOLDS = 5
 
 @dataclass(frozen=True, eq=False)
 class FoldPlan:
-    """Rows that are predicted without themselves, and the folds without which members are learnt."""
+    """The rows to predict, each left out of its own prediction, and the folds to leave out in fitting."""
 
     data: LabelledRows  # the rows of the search
-    points: Integers  # (n_points,) which of them are predicted from all others, once for each division
-    divisions: Integers  # (n_divisions, n_rows) the fold of each row; duplicates of a row have the same
-    prior: Floats  # (n_classes,)
-    prior_mixing: float  # share of probabilities given to the prior
-    # (n_points,) by which temperatures and member weights are fitted. They sum to 1, in each class to its
-    # prior; 0 for a point whose class has no row of another group, and for points that `without` leaves out.
+    points: Integers  # (n_points,) position in `data` of the row of each point, division after division
+    divisions: Integers  # (n_divisions, n_rows) index of the fold of each row; equal for rows of a group
+    prior: Floats  # (n_classes,) prior probabilities
+    prior_mixing: float  # share of the prior in each posterior probability
+    # (n_points,) weights of the points when temperatures and member weights are fitted: in proportion to the
+    # weights of `weights_by_prior`, with sum 1. The weight is 0 if the class of the point has no row of
+    # another group, or if `without` has left the point out.
     weights: Floats
 
     @classmethod
@@ -39,14 +45,14 @@ class FoldPlan:
         random: np.random.RandomState,
         n_divisions: int = 1,
     ) -> FoldPlan:
-        """Divide the rows of each class into folds, several times."""
+        """Divide the rows of each class into folds, `n_divisions` times."""
         order = data.content_order()
         divisions = np.array([stratified_folds(data, order, N_FOLDS, random) for _ in range(n_divisions)])
         return cls._weighed(data, np.tile(points, n_divisions), divisions, prior, prior_mixing)
 
     @classmethod
     def without_folds(cls, data: LabelledRows, points: Integers, prior: Floats) -> FoldPlan:
-        """Leave points out one by one, where nothing else is learnt from labels."""
+        """Return a plan that leaves out each point alone, for models that fit nothing else to labels."""
         return cls._weighed(data, points, np.zeros((1, len(data.X)), dtype=np.int64), prior, 0.0)
 
     @classmethod
@@ -57,67 +63,70 @@ class FoldPlan:
         return plan.without(data.is_alone[points])
 
     def restricted_to(self, positions: Integers) -> FoldPlan:
-        """Keep some of the points, given by their positions in `rows`, and one division."""
+        """Keep the rows to predict at the given positions in `rows`, and the first division."""
         return self._weighed(
             self.data, self.rows[positions], self.divisions[:1], self.prior, self.prior_mixing
         )
 
     def without(self, left_out: Bools) -> FoldPlan:
-        """Give points no weight where `left_out` (n_points,) is true."""
+        """Set weights of points to 0 if `left_out` (n_points,) is true; rescale the rest to sum 1."""
         return replace(self, weights=_normalized(np.where(left_out, 0.0, self.weights)))
 
     @cached_property
     def division(self) -> Integers:
-        """(n_points,) by which division each point is predicted."""
+        """(n_points,) index of the division of each point."""
         return np.repeat(np.arange(self.n_divisions), self.points.size // self.n_divisions)
 
     @cached_property
     def codes(self) -> Integers:
-        """(n_points,) the right classes."""
+        """(n_points,) codes of the true classes."""
         return self.data.codes[self.points]
 
     @cached_property
     def score_weights(self) -> Floats:
-        """(n_points,) weights by which the pool is scored: all points count, as the priors weigh classes."""
+        """(n_points,) weights of the points in scores: of all points, in proportion to `weights_by_prior`."""
         return _normalized(weights_by_prior(self.data, self.points, self.prior))
 
     @cached_property
     def log_prior(self) -> Floats:
-        """(n_classes,) logarithms of the prior, -inf for a class that is ruled out."""
+        """(n_classes,) logarithms of the prior; -inf for a prior of 0."""
         return log_of_prior(self.prior)
 
     @cached_property
     def count(self) -> float:
-        """How many rows of equal weight all points are worth, also those that `without` leaves out.
+        """Effective number of rows to predict, including rows that `without` leaves out.
 
-        The prior of fitted weights counts as one of so many rows. Several divisions of the rows do not make
-        several points of one.
+        The prior of fitted weights has the weight of one of these rows. A row counts once, not once for each
+        division.
         """
         return effective_number(self.data.all_weights[self.points]) / self.n_divisions
 
     @property
     def n_divisions(self) -> int:
-        """How often rows are divided."""
+        """Number of divisions."""
         return len(self.divisions)
 
     @property
     def rows(self) -> Integers:
-        """The points, each of them once."""
+        """Positions of the rows to predict, each row once."""
         once: Integers = self.points[self.division == 0]
         return once
 
     def log_loss(self, log_proba: Floats) -> float:
-        """Weighted mean log loss of log probabilities (n_points, n_classes)."""
+        """Return the weighted mean log loss of log probabilities (n_points, n_classes)."""
         return float(self.weights @ self.losses(log_proba))
 
     def losses(self, log_proba: Floats) -> Floats:
-        """Log losses (n_points,) of log probabilities (n_points, n_classes), 0 for points without weight."""
+        """Return log losses (n_points,) of log probabilities (n_points, n_classes).
+
+        The loss is 0 for points of weight 0.
+        """
         right = log_proba[np.arange(self.codes.size), self.codes]
         return np.where(self.weights > 0.0, -right, 0.0)
 
 
 def weights_by_prior(data: LabelledRows, points: Integers, prior: Floats) -> Floats:
-    """Weights (n_points,) of points, which sum to the prior in each class that has points."""
+    """Return weights (n_points,) of points. In each class with points, they sum to the prior of the class."""
     codes, weights = data.codes[points], data.all_weights[points]
     class_totals = np.maximum(np.bincount(codes, weights, minlength=prior.size), 1e-300)
     shares: Floats = weights / class_totals[codes] * prior[codes]
@@ -125,6 +134,6 @@ def weights_by_prior(data: LabelledRows, points: Integers, prior: Floats) -> Flo
 
 
 def _normalized(weights: Floats) -> Floats:
-    """Weights that sum to 1; all are 0 if only classes without rows have a prior."""
+    """Rescale weights to sum 1; if all weights are 0, return them unchanged."""
     normalized: Floats = weights / max(weights.sum(), 1e-300)
     return normalized

@@ -1,11 +1,14 @@
-r"""Members whose class densities are kernels on the rows, along the coordinates of a transform.
+r"""Kinds of members whose class densities are kernels on the rows, in the coordinates of a transform.
 
-The rows of a class are shrunk towards their mean by :math:`a = \sqrt{1 - h^2}` and blurred with the bandwidth
-h, which keeps the covariance of the class (West, 1993): h = 1 is a normal density, a small h a kernel density
-of the rows. Normal densities along covariances, of all classes or of each, make linear and quadratic
-discriminants; they are kinds of their own beside the kernels, since few rows do not show which of them is
-needless. Two more kinds are kernel densities of the rows as they are, with bandwidths refined by variable
-(see `bandwidths`), and one has the same bandwidth for all variables.
+Shrunk kernels: the differences of the rows of a class from their mean are multiplied by
+:math:`a = \sqrt{1 - h^2}`, and each row gets a kernel of bandwidth h. This keeps the covariance of the class
+(West, 1993). With h = 1 the density is a normal density, with a small h nearly a kernel density of the rows.
+Normal densities with a shared covariance make a linear discriminant, and normal densities with one covariance
+for each class make a quadratic discriminant. Normal densities are kinds of their own, because in small tables
+the log loss does not reliably choose between normal densities and kernels.
+
+Plain kernels: kernels on the rows without shrinkage, with the same bandwidth for all variables. Refined
+kernels have one bandwidth for each variable (see `bandwidths`).
 """
 
 from __future__ import annotations
@@ -26,26 +29,25 @@ from corral.pool.scaled_rows import ScaledRows
 from corral.pool.transforms import ClassTransform, Covariance, learn_transforms
 from corral.pool.variable_selection import choose_variables
 
-# Bandwidths of shrunk kernels, relative to the deviations of the class.
+# Bandwidths of shrunk kernels, as multiples of the standard deviations of the class.
 _BANDWIDTHS = (0.25, 0.4, 0.55, 0.7, 0.85)
 
-# Bandwidths of plain kernels, relative to the ranges of the variables, are powers of two with these
-# exponents. From so many rows on there are smaller ones, down to the distance between neighbours if that is
-# not below the least.
+# Bandwidths of plain kernels are powers of two, as multiples of the ranges of the variables; these are the
+# exponents. Tables with at least _ROWS_FOR_FINE_KERNELS rows also have smaller exponents, down to about the
+# distance between neighboring rows, but not below _LEAST_EXPONENT.
 _FIRST_EXPONENT, _LAST_EXPONENT, _EXPONENT_STEP = -4.5, 0.5, 0.5
 _LEAST_EXPONENT = -8.0
 _ROWS_FOR_FINE_KERNELS = 2000
 
-# Factors of refined bandwidths, which were fitted to fewer rows.
+# Factors by which refined bandwidths are multiplied: they were fitted to a subsample of the rows.
 _FACTORS = 2.0 ** np.arange(-0.75, 0.5, 0.25)
 
-# Refined bandwidths are fitted without one part of the folds in turn: fewer parts than folds, because each
-# costs as much as all other members together. For the same reason they are fitted in one of so many
-# divisions.
+# One fit of refined bandwidths takes as long as the fits of all other members together. Therefore there are
+# fewer parts than folds, and only one in _DIVISIONS_PER_REFINED divisions of the rows is used.
 _REFINE_PARTS = 3
 _DIVISIONS_PER_REFINED = 3
 
-# Words of titles.
+# Parts of titles.
 _KERNELS, _DENSITIES = "kernels", "normal densities"
 _OWN, _SHARED = "along the covariance of each class", "along the shared covariance"
 _VARIANCES, _SELECTED = "along the variances of each class", "on the variables of each class"
@@ -59,13 +61,13 @@ _SCALES: dict[ScaleKind, str] = {
 
 @dataclass(frozen=True)
 class KernelMember(MemberKind[list[ClassTransform]]):
-    """Kernels on the rows, as wide in all coordinates of a transform.
+    """Kernels on the rows, with the same bandwidth in all coordinates of a transform.
 
     Attributes
     ----------
     identifier, scale : see `MemberKind`.
-    name : of the densities, for the title.
-    covariance : which transform, see `transforms.learn_transforms`.
+    name : name of the densities in the title.
+    covariance : kind of transform, see `transforms.learn_transforms`.
     """
 
     identifier: str
@@ -75,16 +77,16 @@ class KernelMember(MemberKind[list[ClassTransform]]):
 
     @property
     def title(self) -> str:
-        """Name and scale."""
+        """Name of the densities and of the scale."""
         return f"{self.name}, {_SCALES[self.scale]}"
 
     @property
     def shared_fit(self) -> Hashable:
-        """Kinds with the same transform learn the same."""
+        """Scale and kind of transform, which determine what `learn` returns."""
         return self.scale, self.covariance
 
     def learn(self, rows: ScaledRows, prior: Floats, seed: int) -> list[ClassTransform]:
-        """Learn the transform of each class."""
+        """Fit the transform of each class."""
         data = rows.data
         return learn_transforms(
             self.covariance,
@@ -104,7 +106,7 @@ class KernelMember(MemberKind[list[ClassTransform]]):
         bandwidth: float,
         shrinkage: float,
     ) -> list[Mixture]:
-        """Put a kernel on each row."""
+        """Return a mixture for each class, with a kernel on each row."""
         return [
             Mixture(scaled[rows], data.weights_of(rows), transform, float(bandwidth), float(shrinkage))
             for transform, rows in zip(learnt, data.members(), strict=True)
@@ -118,7 +120,7 @@ class KernelMember(MemberKind[list[ClassTransform]]):
         points: Integers,
         kernels: Kernels,
     ) -> Floats:
-        """Log densities (n_kernels, n_points, n_classes) of some rows by the rows of other groups."""
+        """Return log densities (n_kernels, n_points, n_classes) by kernels on the rows of other groups."""
         weights, group_ids, x = data.all_weights, data.group_ids, scaled[points]
         log_density = np.empty((kernels.bandwidths.size, points.size, len(learnt)))
         for y, (transform, rows) in enumerate(zip(learnt, data.members(), strict=True)):
@@ -131,56 +133,56 @@ class KernelMember(MemberKind[list[ClassTransform]]):
 class ShrunkKernels(KernelMember):
     """Kernels on rows that are shrunk towards the mean of their class."""
 
-    # Those that are tried. That of a normal density, which has one kernel for all rows of a class, is 1.
+    # Bandwidths to choose from. With bandwidth 1, all rows of a class share one kernel, a normal density.
     bandwidths: tuple[float, ...] = (*_BANDWIDTHS, 1.0)
 
     def kernels(self) -> Kernels:
-        """Bandwidths, with the shrinkages that keep the covariance of a class."""
+        """Return the bandwidths, and the shrinkages that keep the covariance of a class."""
         bandwidths = np.array(self.bandwidths)
         return Kernels(bandwidths, np.sqrt(1.0 - bandwidths**2))
 
 
 @dataclass(frozen=True)
 class PlainKernels(KernelMember):
-    """Kernels on the rows as they are, with the same bandwidth for all variables."""
+    """Kernels on the rows without shrinkage, with the same bandwidth for all variables."""
 
-    n_finer: int = 0  # how many smaller bandwidths are tried than in small tables
+    n_finer: int = 0  # number of additional bandwidths below the smallest bandwidth for small tables
 
     def for_rows(self, n_rows: int, n_columns: int) -> PlainKernels:
-        """Try kernels as fine as the distance of neighbours: few columns may have many small clusters."""
+        """Add bandwidths down to the distance between neighboring rows, because clusters may be small."""
         if n_rows < _ROWS_FOR_FINE_KERNELS:
             return self
         neighbour = max(-np.log2(n_rows) / max(n_columns, 1), _LEAST_EXPONENT)
         return replace(self, n_finer=max(int((_FIRST_EXPONENT - neighbour) / _EXPONENT_STEP), 0))
 
     def kernels(self) -> Kernels:
-        """Powers of two."""
+        """Return bandwidths that are powers of two, without shrinkage."""
         first = _FIRST_EXPONENT - self.n_finer * _EXPONENT_STEP
         bandwidths = 2.0 ** np.arange(first, _LAST_EXPONENT + _EXPONENT_STEP, _EXPONENT_STEP)
         return Kernels(bandwidths, np.ones(bandwidths.size))
 
 
 class RefinedKernels(KernelMember):
-    """Kernels on the rows as they are, with one bandwidth for each variable, fitted to labels."""
+    """Kernels on the rows without shrinkage, with one bandwidth for each variable, fitted to labels."""
 
     n_parts = _REFINE_PARTS
     refined = True
 
     @property
     def shared_fit(self) -> Hashable:
-        """Nothing else learns these bandwidths."""
+        """The identifier: no other kind uses the same bandwidths."""
         return self.identifier
 
     def n_divisions(self, most: int) -> int:
-        """Fewer divisions, since each costs much."""
+        """Return a third of `most`, rounded up, because a fit is slow."""
         return -(-most // _DIVISIONS_PER_REFINED)
 
     def kernels(self) -> Kernels:
-        """Factors of the refined bandwidths."""
+        """Return factors by which the refined bandwidths are multiplied."""
         return Kernels(_FACTORS, np.ones(_FACTORS.size))
 
     def learn(self, rows: ScaledRows, prior: Floats, seed: int) -> list[ClassTransform]:
-        """Learn the transforms, and refine the bandwidth of each variable."""
+        """Fit the transforms, and fit the bandwidth of each variable."""
         transforms = super().learn(rows, prior, seed)
         if not transforms[0].used.size:
             return transforms

@@ -1,8 +1,9 @@
-"""The entry point of a fit: from labelled rows, here or on a cluster, to the fitted model.
+"""The entry point of a fit: from labelled rows, in this process or on a cluster, to the fitted model.
 
-A class with more than `max_rows` rows is compressed. Its kernels are put on centroids of all its rows
-(`compression`), or on a subsample if values are missing or categories, or rows belong to groups: such rows
-have no means. Scales, means, covariances and frequencies of categories are learnt from a larger sample.
+A class with more than `max_rows` rows is compressed. Usually its kernels are on centroids of its rows
+(`compression`). If the table has missing values, categories or groups of rows, the rows cannot be averaged,
+and the kernels are on a random subsample of `max_rows` rows. In both cases scales, means, covariances and
+frequencies of categories are fitted to a larger sample.
 """
 
 from __future__ import annotations
@@ -29,29 +30,29 @@ from corral.pool.search import fit_pool, search
 
 
 class PoolSettings(NamedTuple):
-    """What a user decides about a pool."""
+    """Settings of a pool that a user chooses."""
 
-    prior: Floats  # (n_classes,)
+    prior: Floats  # (n_classes,) prior probabilities
     empirical: bool  # whether the prior was estimated from the rows
-    min_effect: float  # least difference from the background that makes a variable a marker
-    max_rows: int | None  # how many kernels a class may have; None for no limit
+    min_effect: float  # smallest difference from the rows of other classes that makes a variable a marker
+    max_rows: int | None  # largest number of kernels of a class; None for no limit
 
 
 @dataclass(frozen=True, eq=False)
 class LargeTable:
-    """A table with classes of more than `max_rows` rows, wherever its rows lie."""
+    """A table in which at least one class has more than `max_rows` rows, in this process or on a cluster."""
 
-    # a random sample of each class, in random order, with the counts of all rows
+    # a random sample of each class, in random order; `sample.counts` are counts of all rows
     sample: LabelledRows
-    sizes: Integers  # (n_classes,) how many rows the classes have altogether
-    max_rows: int  # how many kernels a class may have
-    n_rows: int  # how many training rows were given
-    n: float  # how many rows of equal weight they are worth
-    n_duplicates: int  # how many of them are duplicates of others
-    general: bool  # whether values are missing or categories, or rows belong to groups
-    # the rows as they were given; None where the model keeps only those that it needs
+    sizes: Integers  # (n_classes,) number of rows of each class in the whole table
+    max_rows: int  # largest number of kernels of a class
+    n_rows: int  # number of training rows that were given
+    n: float  # effective number of training rows
+    n_duplicates: int  # number of training rows that are duplicates of other training rows
+    general: bool  # whether there are missing values, categories or groups
+    # the rows as they were given; None if the rows are on a cluster: the model then keeps a part of the rows
     training: TrainingRows | None
-    # averages all rows of the compressed classes, by class number
+    # computes the centroids of each compressed class, by class code
     compress: Callable[[CompressionPlan], Mapping[int, Centroids]]
 
 
@@ -62,7 +63,7 @@ def learn_pool(
     random: np.random.RandomState,
     computation: Computation,
 ) -> PoolModel:
-    """Learn a pool from rows in this process, `data` being the rows of `training` that count."""
+    """Fit a pool to rows in this process; `data` is `LabelledRows.sort(training)`."""
     if settings.max_rows is not None and np.bincount(data.codes).max() > settings.max_rows:
         table = large_table(training, data, settings.max_rows, random, computation)
         return learn_large_pool(table, settings, random, computation)
@@ -84,7 +85,7 @@ def large_table(
     random: np.random.RandomState,
     computation: Computation,
 ) -> LargeTable:
-    """Prepare rows in this process, some classes of which are too large; see `learn_pool`."""
+    """Describe a table in this process that has classes of more than `max_rows` rows; see `learn_pool`."""
     sample = data.take(choose_sample(data, max_rows, int(random.randint(2**31 - 1))))
     return LargeTable(
         sample=replace(sample, counts=data.counts),
@@ -102,7 +103,10 @@ def large_table(
 def learn_large_pool(
     table: LargeTable, settings: PoolSettings, random: np.random.RandomState, computation: Computation
 ) -> PoolModel:
-    """Learn a pool whose scales, members and markers are learnt from a sample of each class."""
+    """Fit a pool to a table with compressed classes.
+
+    Scales, members and markers are fitted to the sample of the table.
+    """
     scales = [kind.scale for kind in MEMBER_KINDS]
     sample = ScaledRows.learn(table.sample, scales, n_knots(len(table.sample.X)))
     if table.general:
@@ -115,7 +119,7 @@ def learn_large_pool(
         plan = CompressionPlan.learn(sample, search_result, table.sizes, table.max_rows, computation)
         data, compression, pool = plan.build(table.compress(plan), table.n_rows)
     contrast = learn_contrast(table.sample, settings.min_effect)
-    # On a cluster the sample stands for all rows.
+    # On a cluster the comparison of each class with all other rows is computed from the sample.
     compared = table.training or as_training_rows(_weighted(table.sample, table.sizes))
     return PoolModel(
         prior=settings.prior,
@@ -137,9 +141,10 @@ def _pool_of_subsample(
     random: np.random.RandomState,
     computation: Computation,
 ) -> tuple[LabelledRows, Compression, Pool]:
-    """Fit a pool to the first `max_rows` rows of each class in a sample, and return these rows as well.
+    """Fit a pool to the first `max_rows` rows of each class in a sample; also return these rows.
 
-    They are a random choice, so that whatever leaves rows out is as valid as with a smaller table.
+    The sample is in random order, so that these rows are a random subsample. Therefore cross-validation is as
+    valid as with a smaller table.
     """
     first = np.concatenate([rows_of_class[: table.max_rows] for rows_of_class in sample.data.members()])
     data = replace(_weighted(sample.data.take(first), table.sizes), counts=sample.data.counts)
@@ -150,6 +155,6 @@ def _pool_of_subsample(
 
 
 def _weighted(rows: LabelledRows, sizes: Integers) -> LabelledRows:
-    """Rescale weights so that the rows of class y weigh as much as sizes[y] rows."""
+    """Rescale weights so that the total weight of class y is as large as the weight of sizes[y] rows."""
     factors = sizes / np.maximum(np.bincount(rows.codes, minlength=sizes.size), 1)
     return replace(rows, weights=shares_of_largest(factors[rows.codes] * rows.all_weights))

@@ -1,9 +1,12 @@
-r"""Densities of sets of variables in a mixture of kernels, all others integrated out.
+r"""Marginal densities of sets of variables in a mixture of kernels; all other variables are integrated out.
 
-The density of a class is a mean of kernels. Where these are products, integrating a variable out leaves its
-factors out. Where they are normal with one covariance for all rows, the exponent of the variables
-:math:`j_1, \dots, j_k` is :math:`\sum_k z_k^2 / 2`, where :math:`z_k` is the residual of :math:`j_k` given
-those before it, over its deviation: one more variable adds one more square.
+The density of a class is a mean of kernels. If the kernels are products over variables, the factors of the
+variables outside the set are left out. If the kernels are normal with one covariance for all rows, the
+exponent of the variables :math:`j_1, \dots, j_k` is :math:`\sum_{l=1}^k z_l^2 / 2`, where :math:`z_l` is the
+residual of variable :math:`j_l` given the variables :math:`j_1, \dots, j_{l-1}`, divided by its standard
+deviation. So each additional variable adds one square.
+
+The sets are visited in a walk (`shapley.Walk`), each step of which adds one variable to an earlier set.
 """
 
 from __future__ import annotations
@@ -24,14 +27,18 @@ from corral.shapley import Coalitions, Walk
 if TYPE_CHECKING:
     from corral.pool.densities import Mixture
 
-# From scaled samples (n_samples, n_features), the group that each leaves out, or NO_GROUP, and logarithms
-# (n_samples, n_columns) of the frequencies of their categories then, or None, to log densities
-# (n_samples, n_sets).
+# A function that returns log densities (n_samples, n_sets). Its arguments are scaled samples (n_samples,
+# n_features), the id of the group to leave out for each sample (n_samples,) or NO_GROUP, and None or
+# logarithms (n_samples, n_columns) of the frequencies of the categories of samples without this group.
 SetDensity = Callable[[Floats, Integers, Floats | None], Floats]
 
 
 def beginnings(log_weights: Floats, group_ids: Integers, left_out: Integers) -> Floats:
-    """Exponents (n_samples, n_rows) of no variables: minus log weights; EXCLUDED for groups left out."""
+    """Return the exponents (n_samples, n_rows) of the empty set of variables.
+
+    The exponents are minus the log weights of rows, and EXCLUDED for rows of the group that a sample leaves
+    out.
+    """
     start = np.tile(-log_weights, (left_out.size, 1))
     for q in np.flatnonzero(left_out != NO_GROUP).tolist():
         start[q, group_ids == left_out[q]] = kernels.EXCLUDED
@@ -39,13 +46,13 @@ def beginnings(log_weights: Floats, group_ids: Integers, left_out: Integers) -> 
 
 
 def with_empty_classes(log_density: Floats, start: Floats) -> Floats:
-    """Log densities, -inf where no row is left."""
+    """Set log densities (n_samples, n_sets) to -inf for samples for which all rows are excluded."""
     log_density[(start >= kernels.EXCLUDED).all(axis=1)] = -np.inf
     return log_density
 
 
 def product_log_densities(walk: Walk, start: Floats, T: Floats, unknown: Bools) -> Floats:
-    """Log densities (n_samples, n_sets) of products; see `kernels.walk_products`."""
+    """Return log densities (n_samples, n_sets) of product kernels; see `kernels.walk_products`."""
     n, d = start.shape[1], T.shape[1]
     out = np.empty((len(start), walk.depth.size))
     if out.size:
@@ -69,22 +76,30 @@ def product_log_densities(walk: Walk, start: Floats, T: Floats, unknown: Bools) 
 
 
 def residual_directions(walk: Walk, G: Floats, unknown: Bools) -> tuple[Floats, Floats]:
-    """Directions in which each step of a walk adds a coordinate: its variable's residual given those before.
+    """Compute for each step of a walk the direction whose coordinate is the residual of the added variable.
 
-    The covariance of the variables is G G^T, where G has the shape (n_variables, n_axes). With the known
-    variables in the order of a path of the walk, G^T = Q R: their covariance is R^T R, and the columns of the
-    inverse of R are the directions. A factorization of the covariance itself would lose half of the digits.
+    The residual is the residual given the variables of the earlier steps of the path, divided by its standard
+    deviation. The covariance of the variables is G G^T, where G has the shape (n_variables, n_axes). Take the
+    rows of G of the variables that are not `unknown`, in the order of a path, and factorize G^T = Q R. The
+    covariance is then R^T R, and the columns of the inverse of R are the directions. A factorization of the
+    covariance itself would lose half of the digits.
+
+    Parameters
+    ----------
+    walk : the walk.
+    G : (n_variables, n_axes) root of the covariance.
+    unknown : (n_variables,) whether a variable is integrated out or is not normal.
 
     Returns
     -------
-    directions : (n_steps, n_variables), 0 for an unknown variable, which is integrated out.
-    log_norm : (n_steps,) logarithms of the normal densities at their centres.
+    directions : (n_steps, n_variables) directions; 0 for an unknown variable.
+    log_norm : (n_steps,) logarithms of the normal densities at their centers.
     """
     depth, variable = walk.depth, walk.variable
     directions, log_norm = np.zeros((depth.size, len(G))), np.zeros(depth.size)
     if not depth.size or unknown.all():
         return directions, log_norm
-    # Each path ends where the next step is not deeper; the steps before its own belong to the last path.
+    # A path ends if the next step is not deeper. A path shares its first variables with the path before it.
     ends = np.flatnonzero(np.append(depth[1:], 0) <= depth)
     orders = np.empty((ends.size, int((~unknown).sum())), dtype=np.int64)
     steps, n_known, path = [], [], np.empty(len(G), dtype=np.int64)
@@ -107,37 +122,41 @@ def residual_directions(walk: Walk, G: Floats, unknown: Bools) -> tuple[Floats, 
 
 
 class NormalKernels:
-    """Kernels of one covariance on the rows of a class, times the kernels of variables with categories.
+    """Normal kernels with one covariance on the rows of a class, times kernels of variables with categories.
 
     Parameters
     ----------
-    mixture : the class.
-    walk : over its variables, those with categories last.
+    mixture : density of the class.
+    walk : walk over the variables of the mixture; variables with categories have the last indices.
     """
 
     def __init__(self, mixture: Mixture, walk: Walk) -> None:
         transform, kept = mixture.transform, mixture.kernel_rows
         n_numeric, n_used = transform.variables.size, mixture.used.size
         self._walk = walk
-        # A root of the covariance and the rows, 0 for variables with categories, which have terms.
+        # A root of the covariance, and the centered rows. Both are 0 for variables with categories, whose
+        # kernels are in the terms T.
         self._G, self._rows = np.zeros((n_used, n_numeric)), np.zeros((len(kept.rows), n_used))
         self._G[:n_numeric] = mixture.bandwidth * np.linalg.inv(transform.factor).T
         completed = complete(transform.precision, transform.centered(kept.rows))
         self._rows[:, :n_numeric] = mixture.shrinkage * completed
         self._term = np.maximum(np.arange(n_used) - n_numeric, -1)
-        # The missing variables that `_coordinates` was last called for, and what it returned.
+        # Cache of the last call of `_coordinates`: the missing variables, and the result.
         self._last: tuple[bytes, tuple[Floats, Floats, Floats]] | None = None
 
     @cached_property
     def _complete(self) -> tuple[Floats, Floats, Floats]:
-        """What `_coordinates` returns for samples that miss nothing, which most do."""
+        """Result of `_coordinates` for samples without missing values."""
         directions, key = self._walk.directions, self._G.tobytes()
         if key not in directions:
             directions[key] = residual_directions(self._walk, self._G, self._term >= 0)
         return *directions[key], directions[key][0] @ self._rows.T
 
     def _coordinates(self, missing: Integers) -> tuple[Floats, Floats, Floats]:
-        """See `residual_directions`, for samples that miss some variables, and (n_steps, n_rows) of rows."""
+        """Return directions, norms and coordinates of rows for samples in which `missing` are missing.
+
+        `residual_directions` explains directions and norms. The coordinates of rows are (n_steps, n_rows).
+        """
         if not missing.size:
             return self._complete
         last, key = self._last, missing.tobytes()  # read once: threads may replace it
@@ -149,9 +168,13 @@ class NormalKernels:
         return last[1]
 
     def log_densities(self, x: Floats, start: Floats, T: Floats) -> Floats:
-        """Log densities (n_samples, n_sets) of samples (n_samples, n_variables), NaN for missing values.
+        """Return log densities (n_samples, n_sets).
 
-        `T` (n_samples, n_terms, n_rows) are the terms of the variables with categories.
+        Parameters
+        ----------
+        x : (n_samples, n_variables) centered samples, NaN for missing values.
+        start : (n_samples, n_rows) exponents of the empty set, see `beginnings`.
+        T : (n_samples, n_terms, n_rows) exponents of the variables with categories.
         """
         step_log_densities = np.empty((len(x), self._walk.depth.size))
         for samples, missing in patterns(np.isnan(x)):
@@ -159,7 +182,7 @@ class NormalKernels:
         return with_empty_classes(self._walk.spread(step_log_densities), start)
 
     def _visit(self, missing: Integers, x: Floats, start: Floats, T: Floats) -> Floats:
-        """Log densities (n_samples, n_steps) of samples that miss the same variables."""
+        """Return log densities (n_samples, n_steps) of samples in which the same variables are missing."""
         depth, variable = self._walk.depth, self._walk.variable
         directions, log_norm, Z = self._coordinates(missing)
         out, (n, d) = np.empty((len(x), depth.size)), self._rows.shape
@@ -184,7 +207,10 @@ class NormalKernels:
 
 
 def mixture_marginals(mixture: Mixture, sets: Coalitions, group_ids: Integers) -> SetDensity:
-    """Densities of sets of variables in a class; `group_ids` (n_rows,): groups of rows."""
+    """Return the function that computes marginal densities of `sets` in a class.
+
+    `group_ids` (n_rows,) are the group ids of the rows of the class.
+    """
     kept, used, transform = mixture.kernel_rows, mixture.used, mixture.transform
     if not len(kept.rows):
         return lambda x, *_: np.full((len(x), len(sets.members)), -np.inf)

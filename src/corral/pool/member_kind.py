@@ -1,7 +1,8 @@
-"""What a kind of member is: all that the search, the model and model files need of it.
+"""The interface of a kind of member, which the search, the model and model files use.
 
-A member is a classifier by class densities. To add one, write a `MemberKind` and, unless a `Mixture` will do,
-the `MemberDensity` that it builds, and list the kind in `members.MEMBER_KINDS`.
+A member is a classifier by class densities. A kind is a recipe for fitting members. To add a kind, write a
+subclass of `MemberKind` and list it in `members.MEMBER_KINDS`. If its densities are not of the class
+`Mixture`, also write a subclass of `MemberDensity`.
 """
 
 from __future__ import annotations
@@ -23,22 +24,25 @@ Learnt = TypeVar("Learnt")
 
 
 class Kernels(NamedTuple):
-    """Bandwidths and shrinkages (n_kernels,) that are tried; see `densities.Mixture`."""
+    """Kernels among which the search chooses: (n_kernels,) bandwidths and shrinkages.
+
+    `densities.Mixture` explains bandwidth and shrinkage.
+    """
 
     bandwidths: Floats
     shrinkages: Floats
 
 
 class MemberKind(ABC, Generic[Learnt]):
-    """A kind of member: how it is learnt, tried and built.
+    """A kind of member: how members of this kind are fitted, cross-fitted and built.
 
     Attributes
     ----------
-    identifier : its name in model files, which must not change.
-    scale : kind of scale that its rows are on.
-    n_parts : into how many parts the rows are divided, each of which is predicted without its labels.
-    refined : whether bandwidths are fitted to labels. Then log densities change their level from fold to
-        fold, and only differences between classes compare.
+    identifier : name of the kind in model files, which must not change.
+    scale : kind of scale on which the member reads rows.
+    n_parts : number of parts of a division of the rows. Each part is predicted by a fit without this part.
+    refined : whether bandwidths are fitted to labels. Then an additive constant of log densities differs from
+        fold to fold, and only differences between classes are comparable.
     """
 
     identifier: str
@@ -49,34 +53,34 @@ class MemberKind(ABC, Generic[Learnt]):
     @property
     @abstractmethod
     def title(self) -> str:
-        """Its name in tables and progress bars."""
+        """Name of the member in tables and progress bars."""
 
     @property
     def shared_fit(self) -> Hashable:
-        """Kinds with equal values learn the same from rows, once for all of them."""
+        """Key of what `learn` returns: kinds with equal keys share one call of `learn`."""
         return self.identifier
 
     def n_divisions(self, most: int) -> int:
-        """How many of the divisions into parts, at most so many, are worth their time."""
+        """Return how many divisions of the rows are used, at most `most`."""
         return most
 
     def for_rows(self, n_rows: int, n_columns: int) -> MemberKind[Learnt]:
-        """The kind that suits a table of so many rows and columns."""
+        """Return the kind adapted to a table with this number of rows and columns."""
         return self
 
     def kernels(self) -> Kernels:
-        """What is tried; a kind without kernels tries one of them, and does not look at it."""
+        """Return the kernels to choose from; a kind without kernels returns one, which it ignores."""
         return Kernels(np.ones(1), np.ones(1))
 
     @abstractmethod
     def learn(self, rows: ScaledRows, prior: Floats, seed: int) -> Learnt:
-        """Learn from rows and their labels, whatever the bandwidth.
+        """Fit everything that does not depend on the bandwidth, such as transforms.
 
         Parameters
         ----------
-        rows : all rows, or those outside of a fold.
-        prior : (n_classes,)
-        seed : of what is random.
+        rows : the rows to fit: all rows, or the rows outside a fold.
+        prior : (n_classes,) prior probabilities.
+        seed : random seed.
         """
 
     @abstractmethod
@@ -87,23 +91,29 @@ class MemberKind(ABC, Generic[Learnt]):
 
         Parameters
         ----------
-        learnt : see `learn`.
-        data, scaled : the rows, and (n_rows, n_features) on the scale of the member.
-        bandwidth, shrinkage : one of `kernels`.
+        learnt : result of `learn`.
+        data : the rows.
+        scaled : (n_rows, n_features) the rows on the scale of the member.
+        bandwidth, shrinkage : the chosen kernel, an element of `kernels`.
+
+        Returns
+        -------
+        n_classes densities.
         """
 
     def left_out(
         self, learnt: Learnt, data: LabelledRows, scaled: Floats, points: Integers, kernels: Kernels
     ) -> Floats:
-        """Log densities (n_kernels, n_points, n_classes) of some rows, without the rows of their groups.
+        """Return log densities (n_kernels, n_points, n_classes) of the rows at `points`, each left out.
 
-        `learnt` is learnt outside of their fold. That is enough for densities without kernels on rows.
+        `learnt` comes from rows outside the fold of the points. A kind with kernels on rows must override
+        this method, so that each point is also estimated without the kernels of its group.
 
         Parameters
         ----------
         learnt, data, scaled : see `build`.
-        points : (n_points,) which rows are predicted.
-        kernels : of all kinds that learn the same.
+        points : (n_points,) positions of the rows to predict.
+        kernels : the kernels of all kinds that share the fit.
         """
         log_density = np.empty((kernels.bandwidths.size, points.size, data.labels.size))
         for k, kernel in enumerate(zip(*kernels, strict=True)):

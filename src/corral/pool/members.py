@@ -1,4 +1,4 @@
-"""The kinds of members that a pool tries, and members that were built."""
+"""The registry of the kinds of members, and fitted members."""
 
 from __future__ import annotations
 
@@ -23,15 +23,21 @@ MEMBER_KINDS: list[AnyKind] = [*KERNEL_MEMBERS]
 
 
 def kind_of(identifier: str) -> AnyKind:
-    """The kind with this identifier."""
+    """Return the kind with this identifier.
+
+    Raises
+    ------
+    ValueError
+        If no kind has this identifier.
+    """
     for kind in MEMBER_KINDS:
         if kind.identifier == identifier:
             return kind
-    raise ValueError(f"no member is called {identifier!r}")
+    raise ValueError(f"no kind of member has the identifier {identifier!r}")
 
 
 def by_shared_fit(kinds: Sequence[AnyKind]) -> list[list[AnyKind]]:
-    """Group the kinds that learn the same from rows."""
+    """Group the kinds that share one fit; see `MemberKind.shared_fit`."""
     together: dict[Hashable, list[AnyKind]] = {}
     for kind in kinds:
         together.setdefault(kind.shared_fit, []).append(kind)
@@ -40,27 +46,27 @@ def by_shared_fit(kinds: Sequence[AnyKind]) -> list[list[AnyKind]]:
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """A classifier's densities of all classes."""
+    """A fitted member: a scale, and on this scale a density of each class."""
 
-    identifier: str  # of its kind
-    scale: Scale  # of the rows
-    classes: Sequence[MemberDensity]  # the density of each class
+    identifier: str  # identifier of the kind of the member
+    scale: Scale  # transforms raw rows to the scale of the densities
+    classes: Sequence[MemberDensity]  # n_classes densities
 
     def validate(self) -> None:
-        """Refuse a kind that there is not."""
+        """Raise ValueError if no kind has this identifier."""
         kind_of(self.identifier)
 
     @property
     def title(self) -> str:
-        """Its name in tables and progress bars."""
+        """Name of the member in tables and progress bars."""
         return kind_of(self.identifier).title
 
     def without_rows(self) -> Member:
-        """The member without training rows."""
+        """Return the member without training rows, as a model file keeps it."""
         return replace(self, classes=[density.without_rows() for density in self.classes])
 
     def on_rows(self, data: LabelledRows) -> Member:
-        """The member with the training rows that `without_rows` has left out."""
+        """Return the member with the training rows that `without_rows` has removed."""
         scaled = self.scale.transform(data.X)
         by_class = zip(self.classes, data.members(), strict=True)
         return replace(
@@ -69,11 +75,11 @@ class Member:
 
     @property
     def sees_correlations(self) -> bool:
-        """Whether the density of a variable depends on the others beyond their kernels."""
+        """Whether the kernels of at least one class have covariances between variables."""
         return any(density.has_covariances for density in self.classes)
 
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
-        """Log densities (n_samples, n_classes) of raw samples."""
+        """Return log densities (n_samples, n_classes) of raw samples (n_samples, n_features)."""
         scaled = self.scale.transform(X)
         log_density = np.empty((len(X), len(self.classes)))
 
@@ -86,9 +92,10 @@ class Member:
         return log_density
 
     def log_densities_without(self, data: LabelledRows, X: Floats, group_ids: Integers) -> Floats:
-        """Log densities (n_samples, n_classes) of X without the rows of `data` of the same groups.
+        """Return log densities (n_samples, n_classes) of raw samples, each without a group of rows.
 
-        Transforms that were learnt from these rows stay.
+        Sample i is estimated without the kernels of the rows of `data` with group id `group_ids[i]`. The
+        transforms are not fitted again.
         """
         scaled, log_density = self.scale.transform(X), np.empty((len(X), len(self.classes)))
         for y, (density, rows) in enumerate(zip(self.classes, data.members(), strict=True)):

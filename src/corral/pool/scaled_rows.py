@@ -1,4 +1,7 @@
-"""Training rows on the scales of all members."""
+"""Training rows on the scales of all members.
+
+A scale is a transformation that makes the columns of a table comparable (see `corral.data.scaling`).
+"""
 
 from __future__ import annotations
 
@@ -12,42 +15,49 @@ from corral.array_types import Bools, Floats, Integers
 from corral.data.dataset import LabelledRows
 from corral.data.scaling import Scale, ScaleKind, SortedColumns, blurred_range, learn_scale
 
-# Of wide tables so many variables are kept for each row, half as many as there are rows outside a fold, but
-# at least and at most so many.
+# A member uses at most this number of variables per training row, which is half of the number of rows outside
+# a fold. The limit is never below _FEWEST_VARIABLES or above _MOST_VARIABLES.
 _VARIABLES_PER_ROW = 0.4
 _FEWEST_VARIABLES, _MOST_VARIABLES = 30, 200
 
-# Up to so many cells scales are learnt anew without each fold: a single row of more hardly changes them.
+# In tables with at most this number of cells, scales are fitted again without each fold. In larger tables
+# leaving out a fold hardly changes the scales.
 _MOST_CELLS = 300_000
 
 
 def with_ranks(scale_kinds: Iterable[ScaleKind]) -> list[ScaleKind]:
-    """List kinds of scales once, and ranks, by which variables are selected."""
+    """Return the different kinds of scales, and the kind "rank", by which variables are selected."""
     return list(dict.fromkeys([*scale_kinds, "rank"]))
 
 
 @dataclass(frozen=True, eq=False)
 class ScaledRows:
-    """Rows on the scales of all kinds, which are learnt from all rows, since they do not look at labels."""
+    """Rows on several scales. Scales do not depend on labels."""
 
-    data: LabelledRows  # the rows as they were given
-    scales: Mapping[ScaleKind, Scale]  # by kind
-    scaled: dict[ScaleKind, Floats]  # (n_rows, n_features) by kind
-    # (n_rows,) their order by content, so that random choices depend on neither the order of rows and columns
-    # nor the names of classes
+    data: LabelledRows  # raw rows
+    scales: Mapping[ScaleKind, Scale]  # scale of each kind
+    scaled: dict[ScaleKind, Floats]  # by kind of scale, the rows (n_rows, n_features) on this scale
+    # (n_rows,) ranks of the rows by their values. Random choices follow these ranks, so that they do not
+    # depend on the order of rows and columns or on the class labels.
     rank: Integers
-    # how many variables a member may have. The number is the same in every fold as for all rows, so that log
-    # densities of rows left out compare with log densities of new rows.
+    # Largest number of variables of a member. It is the same for every fold and for all rows, so that log
+    # densities of left-out rows are comparable with log densities of new rows.
     most_variables: int
 
     @classmethod
     def learn(
         cls, data: LabelledRows, scale_kinds: Iterable[ScaleKind], max_knots: int | None = None
     ) -> ScaledRows:
-        """Learn scales of some kinds, and ranks, by which variables are selected.
+        """Fit scales of the given kinds, and the scale "rank", by which variables are selected.
 
-        If `max_knots` is given, it limits the values at which ranks are known, so that a scale reveals no row
-        unless values are missing or categories.
+        Parameters
+        ----------
+        data : the rows.
+        scale_kinds : kinds of scales.
+        max_knots : None, or a limit of the number of values that a scale stores for each column. If a column
+            has more different values, its scale then stores averages of values, but no value of a row. In
+            tables with missing values or categories, the range scale still stores the smallest and the
+            largest value of each column.
         """
         scales = {
             kind: learn_scale(data.X, data.weights, kind, n_categories=data.n_categories)
@@ -61,30 +71,31 @@ class ScaledRows:
 
     @classmethod
     def on_scales(cls, data: LabelledRows, scales: Mapping[ScaleKind, Scale]) -> ScaledRows:
-        """Bring rows to scales that were learnt, perhaps from more rows than these."""
+        """Transform rows to fitted scales."""
         scaled = {kind: scale.transform(data.X) for kind, scale in scales.items()}
         most_variables = int(np.clip(_VARIABLES_PER_ROW * data.n, _FEWEST_VARIABLES, _MOST_VARIABLES))
         return cls(data, scales, scaled, data.content_order(), most_variables)
 
     def take(self, positions: Integers) -> ScaledRows:
-        """Keep some of the rows, and the scales."""
+        """Return the rows at the given positions, on the same scales."""
         scaled = {kind: rows[positions] for kind, rows in self.scaled.items()}
         return replace(self, data=self.data.take(positions), scaled=scaled, rank=self.rank[positions])
 
     def without(
         self, left_out: Bools, scale_kinds: Iterable[ScaleKind]
     ) -> tuple[ScaledRows, Mapping[ScaleKind, Floats]]:
-        """Leave rows out; the others, and all rows (n_rows, n_features) on their scales, by kind.
+        """Return the remaining rows, and by kind of scale all rows (n_rows, n_features).
 
-        Scales are learnt from the others alone, unless there are very many cells. So the rows that are left
-        out lie as far out on these scales as new rows lie on the scales of all rows.
+        Both are on scales fitted to the remaining rows. So an outlier among the left-out rows is as far from
+        other rows as an outlier among new rows is. In tables with more than `_MOST_CELLS` cells, the scales
+        of all rows are used instead.
         """
         positions = np.flatnonzero(~left_out)
         others = self.take(positions)
         if self.data.X.size > _MOST_CELLS:
             return others, self.scaled
         data, is_category = others.data, self.data.category_counts > 0
-        # Ranks and scores among the others are read from columns that are sorted once for all folds.
+        # For ranks and normal scores, columns are sorted once for all folds.
         ranks, scores = self._sorted.among(~left_out)
         scaled: dict[ScaleKind, Floats] = {}
         for kind in with_ranks(scale_kinds):

@@ -1,4 +1,8 @@
-"""How a pool is found: members of all kinds are tried and weighed on some of the rows, then built of all."""
+"""The search for a pool: members of all kinds are fitted and weighted on a subsample of the rows.
+
+The members that get enough weight are then fitted to all rows. A point is a row to predict in one division of
+the rows into folds (see `fold_plan`). A share is the relative weight of a member (see `weights`).
+"""
 
 from __future__ import annotations
 
@@ -21,12 +25,12 @@ from corral.pool.model import CrossFitted, Pool
 from corral.pool.scaled_rows import ScaledRows
 from corral.pool.weights import judge, score_points, shares_of, tabulate, weigh
 
-# The search reads at most so many rows, and predicts at most so many of them.
+# Approximate limits of the number of rows that the search reads, and of the number of rows that it predicts.
 SEARCH_ROWS = 20_000
 SEARCH_POINTS = 2000
 
-# Few rows are divided into folds several times, since what is chosen depends on the division: so often that
-# there are at most so many rows in all divisions together.
+# With few rows, the chosen members depend much on the division into folds. Therefore the rows are divided
+# several times, as long as the number of rows times the number of divisions is at most _DIVIDED_ROWS.
 _DIVIDED_ROWS = 800
 _MOST_DIVISIONS = 12
 
@@ -41,24 +45,25 @@ def fit_pool(
     empirical: bool = False,
     sample: ScaledRows | None = None,
 ) -> Pool:
-    """Try members of some kinds, weigh them, and fit those that are kept to all rows.
+    """Search the members of the pool, and fit the members that are kept to all rows.
 
     Parameters
     ----------
-    data : the rows; rows that share a group are left out together.
-    prior : (n_classes,)
-    random : chooses folds, and rows where there are many.
+    data : the rows; rows of a group are left out together.
+    prior : (n_classes,) prior probabilities.
+    random : random state that chooses folds and, if there are many rows, the subsample.
     computation : threads and progress.
-    kinds : members to try.
-    empirical : whether the prior was estimated from the rows: then the prior is estimated anew without the
-        rows that are scored.
-    sample : more rows on their scales, if means, covariances and frequencies are learnt from these.
+    kinds : kinds of members to try.
+    empirical : whether the prior was estimated from the rows. Then each part of the rows is scored with a
+        prior that is estimated from the other parts.
+    sample : None, or a larger sample of rows to which scales, means, covariances and frequencies of
+        categories are fitted.
     """
     if sample is None:
         scaled_rows, learnt_from = ScaledRows.learn(data, [kind.scale for kind in kinds]), None
     else:
         scaled_rows = ScaledRows.on_scales(data, sample.scales)
-        # Members are built with as many variables as they were tried with.
+        # Members are built with the same number of variables as in the search.
         learnt_from = replace(sample, most_variables=scaled_rows.most_variables)
     prior_mixing = 1.0 / (data.n + 2.0)
     search_result = search(
@@ -83,46 +88,51 @@ def fit_pool(
 
 
 class Search(NamedTuple):
-    """Members that were tried, their weights, and the fold plan."""
+    """Result of a search: all members that were fitted, their weights, and the fold plan."""
 
-    tried_members: Sequence[TriedMember]  # all members tried
-    log_weights: Floats  # (n_tried,) logarithms of their weights, -inf for members that are dropped
-    plan: FoldPlan  # points and folds
-    table: dict[str, Any]  # columns about all members tried
-    chosen: Integers  # (n_chosen,) which rows the search has read
-    parts: Integers  # (n_chosen,) in which fifth each row is judged
+    tried_members: Sequence[TriedMember]  # n_tried members
+    log_weights: Floats  # (n_tried,) logarithms of the weights, -inf for members that are dropped
+    plan: FoldPlan  # points and folds of the rows that the search has read
+    table: dict[str, Any]  # table of all members: columns by name
+    chosen: Integers  # (n_chosen,) positions of the rows that the search has read
+    parts: Integers  # (n_chosen,) index of the part of each row for scoring; see `weights.judge`
     empirical: bool  # whether the prior was estimated from the rows
-    seed: int  # of the rows by which bandwidths are refined
+    seed: int  # random seed for the fit of members
 
     @property
     def order(self) -> list[int]:
-        """Which of the tried members are kept, the heaviest first."""
+        """Indices in `tried_members` of the members that are kept, largest share first."""
         heaviest = np.argsort(-shares_of(self.tried_members, self.log_weights), kind="stable")
         return [m for m in heaviest.tolist() if np.isfinite(self.log_weights[m])]
 
     @property
     def kept(self) -> list[TriedMember]:
-        """Members that are kept, the heaviest first."""
+        """Members that are kept, largest share first."""
         return [self.tried_members[m] for m in self.order]
 
     @property
     def weights(self) -> Floats:
-        """(n_kept,) of these."""
+        """(n_kept,) weights of the members in `kept`."""
         return np.exp(self.log_weights[self.order])
 
     @property
     def points(self) -> Integers:
-        """Which rows were left out, one by one."""
+        """Positions of the rows that the search has predicted, each row once."""
         points: Integers = self.chosen[self.plan.rows]
         return points
 
 
 def make_pool(search_result: Search, members: Sequence[Member], points: Integers) -> Pool:
-    """Score the members that are kept, in the order of `search_result.kept`, and put them together.
+    """Make a pool of fitted members and the scores of the search.
 
-    Log densities of points come from the first division alone. New rows are judged by one fit, and a mean
-    over divisions would vary less than theirs. `points` (n_rows,) are the positions of
-    `search_result.plan.rows` among the rows of the model.
+    The pool keeps the log densities of points in the first division only. The log densities of new rows come
+    from one fit, and a mean over several divisions would vary less.
+
+    Parameters
+    ----------
+    search_result : result of the search.
+    members : fitted members, in the order of `search_result.kept`.
+    points : (n_rows,) positions of `search_result.plan.rows` among the rows of the model.
     """
     plan, kept = search_result.plan, search_result.kept
     with one_blas_thread():
@@ -157,9 +167,9 @@ def search(
     empirical: bool = False,
     learnt_from: ScaledRows | None = None,
 ) -> Search:
-    """Try members of some kinds on some of the rows, and weigh them; see `fit_pool`.
+    """Cross-fit members of some kinds on a subsample of the rows, and fit their weights; see `fit_pool`.
 
-    Transforms are learnt from the same rows, or from `learnt_from` if it is given.
+    If `learnt_from` is given, transforms are fitted to these rows instead of the subsample.
     """
     chosen = proportional_subsample(scaled_rows.data, scaled_rows.rank, SEARCH_ROWS, random)
     rows = scaled_rows.take(chosen)

@@ -1,11 +1,13 @@
-r"""Transforms: in which coordinates a member sees the rows of each class, learnt from some of the rows.
+r"""Transforms of the scaled rows of each class to the coordinates of the kernels of a member.
 
-The transform of class y has a mean :math:`\mu_y` and a factor :math:`B_y`, whose :math:`B_y B_y^T` is the
-inverse of a covariance, so that :math:`B_y^T (x - \mu_y)` has about the variance 1 in the class. Variables
-with categories have kernels of their own, see `categories`.
+The transform of class y has a mean :math:`\mu_y` and a factor :math:`B_y` such that :math:`B_y B_y^T` is the
+inverse of a covariance. So the coordinates :math:`B_y^T (x - \mu_y)` have about the variance 1 in the class.
+The factor is a matrix, or a diagonal. Variables with categories are not transformed; `categories` has their
+kernels.
 
-**Missing values.** Means come from the rows that have the values, and covariances from all rows, missing
-values being expected given the others. `exponents` says what a missing value does in a kernel.
+**Missing values.** Means are computed from the values that are not missing. For covariances, a missing value
+is replaced by its expectation given the other values of the row, and its conditional covariance is added.
+`exponents` explains missing values in kernels.
 """
 
 from __future__ import annotations
@@ -35,45 +37,46 @@ from corral.pool.variable_selection import differing
 
 Covariance = Literal["own", "shared", "diagonal", "selected", "none"]
 
-# The covariance of a class is shrunk towards that of all classes as if it had this share of its rows: it
-# costs more to trust it too much than too little.
+# The covariance of a class is shrunk towards the shared covariance. The strength of the shrinkage is computed
+# as if the class had only this share of its rows, because too little shrinkage harms more than too much.
 TRUSTED_SHARE = 0.5
 
-# Variances of a class are shrunk as if this share of the variable's whole variance were added: a point mass
-# is not infinitely dense.
+# This share of the variance of a variable over all rows is added to its variance in each class. So the
+# variance is positive if all values of the class are equal.
 _LEAST_SHARE = 1e-3
 
-# Where one value has more than this share of the rows, a class that never has another looks like one that
-# has not had it yet: in each class such a variable has its whole range as its deviation.
+# If more than this share of the values of a variable are equal, a class may lack all other values by chance.
+# The standard deviation of such a variable is then its range in all rows, in each class.
 _RARE = 0.9
 
-# How often missing values are expected given a covariance, before it is taken. The first one is that of the
-# pairs of values that are there, with variances along all directions above this share of their mean.
+# Number of iterations for the shared covariance if values are missing. The iteration starts with the
+# covariance from pairs of values that are not missing; its eigenvalues are at least _LEAST_VARIANCE times
+# their mean.
 _N_ITERATIONS = 4
 _LEAST_VARIANCE = 0.02
 
-# Within it no square of a distance over a bandwidth overflows.
+# Limit of factors: below it, squares of distances divided by bandwidths do not overflow.
 _LARGEST_FACTOR = 1e24
 
-# Divisors that are 0 where a sum is empty.
+# Replaces a divisor of 0 if a sum is empty.
 _TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
 class ClassTransform:
-    """The coordinates of one class, and the density of each variable alone."""
+    """The transform of one class, and the category kernels of the class."""
 
-    variables: Integers  # (n_used,) numeric columns that take part; the others are uniform
-    mean: Floats  # (n_used,) what coordinates are relative to
-    factor: Floats  # (n_used, n_used) B, or (n_used,) its diagonal
-    # missing_mean, missing_deviation: (n_used,) of the variables in the class, as coordinates: along a
-    # diagonal, the density of a value that a row misses
+    variables: Integers  # (n_used,) indices of the numeric columns that the density uses
+    mean: Floats  # (n_used,) mean that is subtracted from scaled rows
+    factor: Floats  # factor B (n_used, n_used), or its diagonal (n_used,)
+    # missing_mean, missing_deviation: (n_used,) mean and standard deviation of each coordinate in the class.
+    # If the factor is diagonal, they define the density that replaces the kernel of a missing value of a row.
     missing_mean: Floats
     missing_deviation: Floats
-    categories: CategoryKernels  # variables with categories
+    categories: CategoryKernels  # kernels of the variables with categories
 
     def validate(self) -> None:
-        """Refuse what no fit could have learnt."""
+        """Raise ValueError if a field is out of range or the factor is singular."""
         n, largest = self.variables.size, LARGEST_COORDINATE
         check_positions("variables", self.variables, LARGEST_INTEGER)
         check_array("mean", self.mean, (n,), -largest, largest)
@@ -88,35 +91,35 @@ class ClassTransform:
             raise ValueError("factor is singular")
 
     def validate_for(self, n_categories: Integers) -> None:
-        """Refuse variables that rows with such numbers of categories (n_features,) do not have."""
+        """Raise ValueError if the transform does not fit columns with `n_categories` (n_features,)."""
         columns = self.categories.columns
         check_positions("variables", self.variables, n_categories.size)
         check_positions("columns", columns, n_categories.size)
         if n_categories[self.variables].any() or not np.array_equal(
             n_categories[columns], self.categories.sizes
         ):
-            raise ValueError("columns have other categories")
+            raise ValueError("the transform and the columns have different numbers of categories")
 
     @classmethod
     def standard(
         cls, variables: Integers, mean: Floats, factor: Floats, categories: CategoryKernels
     ) -> ClassTransform:
-        """A transform in whose coordinates the variables have mean 0 and variance 1."""
+        """Return a transform to coordinates with mean 0 and variance 1 in the class."""
         return cls(variables, mean, factor, np.zeros(mean.size), np.ones(mean.size), categories)
 
     @property
     def is_diagonal(self) -> bool:
-        """Whether each coordinate depends on one variable."""
+        """Whether the factor is stored as a diagonal, so that each coordinate depends on one variable."""
         return self.factor.ndim == 1
 
     @property
     def used(self) -> Integers:
-        """Columns that take part, those with categories last."""
+        """Indices of all used columns: numeric columns, then columns with categories."""
         return np.concatenate([self.variables, self.categories.columns])
 
     @property
     def full_factor(self) -> Floats:
-        """The factor (n_used, n_used) as a matrix."""
+        """(n_used, n_used) the factor as a matrix."""
         return np.diag(self.factor) if self.is_diagonal else self.factor
 
     @cached_property
@@ -128,36 +131,40 @@ class ClassTransform:
 
     @cached_property
     def precision(self) -> Floats:
-        """The inverse (n_used, n_used) of the covariance; not along a diagonal."""
+        """(n_used, n_used) inverse of the covariance; only if `is_diagonal` is false."""
         return self.factor @ self.factor.T
 
     def centered(self, scaled: Floats) -> Floats:
-        """The variables of scaled rows (n_rows, n_used) less the mean.
+        """Return the used numeric variables of scaled rows minus the mean (n_rows, n_used).
 
-        In C order, which `scaled[:, variables]` has not: products of matrices in another order are rounded
-        in another way.
+        The result is in C order. `scaled[:, variables]` is not, and matrix products of arrays in another
+        order are rounded differently.
         """
         centered = scaled.take(self.variables, axis=1)
         centered -= self.mean
         return centered
 
     def coordinates(self, centered: Floats) -> Floats:
-        """Coordinates (n_rows, n_used) of rows less the mean."""
+        """Return the coordinates (n_rows, n_used) of centered rows."""
         if self.is_diagonal:
             return centered * self.factor
         return centered @ self.factor
 
     def missing_exponents(self, z: Floats) -> Floats:
-        """Exponents (n_rows, n_used) of coordinates along a diagonal for a row that misses the variable.
+        """Return the exponents (n_samples, n_used) that replace kernels on rows with missing values.
 
-        From a normal density with the mean and deviation of the class, but for its constant.
+        The exponents come from a normal density with the mean and standard deviation of the class, without
+        its constant. `z` (n_samples, n_used) are coordinates of samples; the factor must be diagonal.
         """
         deviation = self.missing_deviation
         exponents: Floats = 0.5 * ((z - self.missing_mean) / deviation) ** 2 + np.log(deviation)
         return exponents
 
     def with_bandwidths(self, bandwidths: Floats, precision: Floats) -> ClassTransform:
-        """Divide coordinates along a diagonal by bandwidths (n_used,); categories get a precision."""
+        """Divide the coordinates by bandwidths (n_used,); the factor must be diagonal.
+
+        `precision` (n_columns,) becomes the precision of the kernels of variables with categories.
+        """
         return replace(
             self,
             factor=self.factor / bandwidths,
@@ -169,20 +176,19 @@ class ClassTransform:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Weighted means and residuals of rows by class, of the values that are there."""
+    """Weighted means and residuals of rows by class; missing values are ignored."""
 
     x: Floats  # (n_rows, n_variables) scaled numeric columns
-    # codes, weights: (n_rows,)
-    codes: Integers
-    weights: Floats
-    has: Bools  # (n_rows, n_variables) whether there is a value
-    residuals: Floats  # (n_rows, n_variables) values less the means of their classes, 0 for missing ones
-    means: Floats  # (n_classes, n_variables); of all rows where a class has no value
-    sizes: Floats  # (n_classes,) how many rows of equal weight each class is worth
+    codes: Integers  # (n_rows,) class codes
+    weights: Floats  # (n_rows,) weights
+    has: Bools  # (n_rows, n_variables) whether the value is not missing
+    residuals: Floats  # (n_rows, n_variables) value minus the mean of its class; 0 for a missing value
+    means: Floats  # (n_classes, n_variables) means; the mean of all rows if a class has no value
+    sizes: Floats  # (n_classes,) effective number of rows of each class
 
     @classmethod
     def from_rows(cls, x: Floats, codes: Integers, weights: Floats | None, n_classes: int) -> Moments:
-        """Gather the moments of scaled numeric columns."""
+        """Compute the moments of scaled numeric columns `x` (n_rows, n_variables)."""
         has, sizes = ~np.isnan(x), effective_sizes(codes, weights, n_classes)
         weights = weights_or_ones(weights, len(codes))
         by_class = _indicators(codes, weights, n_classes)
@@ -195,7 +201,7 @@ class Moments:
 
     @cached_property
     def variances(self) -> Floats:
-        """(n_classes, n_variables) shrunk variances, of all rows where a class has no value."""
+        """(n_classes, n_variables) shrunk variances; see `class_variances`."""
         weights, counted, squares = self.weights, self.has.astype(np.float64), self.residuals**2
         by_class = _indicators(self.codes, weights, self.sizes.size)
         totals, total = by_class @ counted, np.maximum(weights @ counted, _TINY)
@@ -211,18 +217,18 @@ class Moments:
 
     @cached_property
     def complete(self) -> bool:
-        """Whether no value is missing."""
+        """Whether there are no missing values."""
         return bool(self.has.all())
 
     def take_columns(self, columns: Bools) -> Moments:
-        """Keep some of the variables."""
+        """Return the moments of the variables for which `columns` (n_variables,) is true."""
         if columns.all():
             return self
         names = ("x", "has", "residuals", "means")
         return replace(self, **{name: getattr(self, name)[:, columns] for name in names})
 
     def pairwise_precision(self) -> Floats:
-        """A precision, from the rows that have both values of a pair."""
+        """Return a precision matrix; each covariance is from the rows in which neither value is missing."""
         weights, r = self.weights[:, np.newaxis], self.residuals
         covariance = (weights * r).T @ r / np.maximum((weights * self.has).T @ self.has, _TINY)
         least = _LEAST_VARIANCE * covariance.trace() / len(covariance)
@@ -233,9 +239,18 @@ class Moments:
         return precision
 
     def completed(self, precision: Floats, rows: Bools) -> tuple[Floats, Floats]:
-        """Residuals of some rows with missing values at their expectations given a precision.
+        """Replace missing values of some rows by their expectations given a precision matrix.
 
-        And the covariance of the missing values around these, as a mean of rows.
+        Parameters
+        ----------
+        precision : (n_variables, n_variables)
+        rows : (n_rows,) whether to use the row.
+
+        Returns
+        -------
+        residuals : (n_used_rows, n_variables) residuals with expectations in place of missing values.
+        covariance : (n_variables, n_variables) weighted mean over the rows of the conditional covariance of
+            their missing values.
         """
         residuals, has, d = self.residuals[rows], self.has[rows], len(precision)
         covariance = np.zeros(precision.shape)
@@ -255,15 +270,15 @@ class Moments:
 
 
 def _indicators(codes: Integers, weights: Floats, n_classes: int) -> Floats:
-    """(n_classes, n_rows) the weight of each row in its class, 0 in the others."""
+    """Return a matrix (n_classes, n_rows) with the weight of each row in its class, 0 in other classes."""
     indicators = np.zeros((n_classes, codes.size))
     indicators[codes, np.arange(codes.size)] = weights
     return indicators
 
 
 def complete(precision: Floats, residuals: Floats) -> Floats:
-    """Rows of mean 0 with missing values at their expectations given the others."""
-    # Code for another order of memory is compiled for itself, and might round sums in another way.
+    """Replace the missing values of centered rows by their expectations given the other values of the row."""
+    # C order: the kernel would be compiled again for another order, and might round sums differently.
     is_missing, d = np.ascontiguousarray(np.isnan(residuals)), len(precision)
     completed = np.ascontiguousarray(np.where(is_missing, 0.0, residuals))
     if is_missing.any():
@@ -280,17 +295,20 @@ def learn_transforms(
     variables: Integers,
     n_categories: Integers,
 ) -> list[ClassTransform]:
-    """Learn a transform for each class, also for one without rows.
+    """Fit a transform for each class, including classes without rows.
 
     Parameters
     ----------
-    covariance : "own", of each class, shrunk towards the "shared" one; "diagonal", of its own variances
-        alone; or "selected", the same of variables in which the class differs from all rows, the
-        others being uniform: for ranks alone, which all rows together make uniform. "none" leaves the scale
-        as it is.
-    scaled, codes, weights : the rows, their class numbers and weights.
-    variables : numeric columns that may take part, all of which vary.
-    n_categories : (n_features,) numbers of categories, 0 for a numeric column.
+    covariance : "shared": the covariance of all rows around the means of their classes. "own": the covariance
+        of each class, shrunk towards the shared covariance. "diagonal": the variances of each class.
+        "selected": as "diagonal", but only for variables in which the class differs from all rows. The
+        density is uniform in all other variables, so the scale must be ranks, which are uniform over all
+        rows. "none": coordinates are the scaled values.
+    scaled : (n_rows, n_features) scaled rows.
+    codes, weights : (n_rows,) class codes and weights of the rows; weights of None are equal.
+    n_classes : number of classes.
+    variables : indices of the numeric columns that may be used; each of these columns varies.
+    n_categories : (n_features,) number of categories of each column, 0 for a numeric column.
     """
     categories = learn_category_kernels(
         scaled, codes, weights, n_classes, n_categories, shrunk=covariance != "none"
@@ -317,7 +335,7 @@ def learn_transforms(
 
 
 def hardly_varies(scaled: Floats) -> Bools:
-    """Tell in which columns one value has more than a share _RARE of the values that are there."""
+    """Return for each column whether more than the share `_RARE` of its values are equal."""
     ordered, n = np.sort(scaled, axis=0), (~np.isnan(scaled)).sum(axis=0)  # missing values last
     apart = np.ceil(_RARE * n).astype(np.int64)
     first = np.arange(len(scaled))[:, np.newaxis][: (n - apart).max(initial=0)]
@@ -328,7 +346,7 @@ def hardly_varies(scaled: Floats) -> Bools:
 
 
 def repeated(scaled: Floats) -> Floats:
-    """Shares (n_variables,) of values that repeat others: 0 if all differ, 1 if none do."""
+    """Return the share (n_variables,) of repeated values: 0 if all values differ, 1 if all are equal."""
     ordered = np.sort(scaled, axis=0)  # missing values last
     is_new = (ordered[1:] != ordered[:-1]) & ~np.isnan(ordered[1:])
     most = np.maximum((~np.isnan(scaled)).sum(axis=0) - 1, 1)
@@ -337,15 +355,20 @@ def repeated(scaled: Floats) -> Floats:
 
 
 def class_variances(own: Floats, within: Floats, total: Floats, sizes: Floats, repeats: Floats) -> Floats:
-    """Shrunk variances (n_classes, n_variables), 1 where all values are equal.
+    """Return shrunk variances (n_classes, n_variables); 1 if all values of a variable are equal.
 
-    Where all values differ a class has its own variance, shrunk by its logarithm towards that of all classes
-    as if by one row: with rows added to the sum of squares instead, a class of few rows could not have a much
-    smaller variance than others. Where values repeat rows are added, too.
+    The logarithm of the variance of a class is shrunk towards the logarithm of the variance of all classes,
+    with the weight of one row. If rows were added to the sum of squares instead, the variance of a class of
+    few rows could not be much smaller than the variance of other classes. If values repeat, rows are added to
+    the sum of squares as well.
 
-    `own` and `sizes` (n_classes, n_variables) are mean squares of the residuals of a class, and of how many
-    rows; `within` and `total` are mean squares of all residuals, and of all rows around their mean. `repeats`
-    comes from `repeated`.
+    Parameters
+    ----------
+    own : (n_classes, n_variables) mean squares of the residuals of each class.
+    within : (n_variables,) mean squares of all residuals.
+    total : (n_variables,) mean squares of all rows around their mean.
+    sizes : (n_classes, n_variables) effective numbers of values.
+    repeats : (n_variables,) result of `repeated`.
     """
     n = sizes.sum(axis=0)
     floor = _LEAST_SHARE * total
@@ -354,15 +377,19 @@ def class_variances(own: Floats, within: Floats, total: Floats, sizes: Floats, r
     squares = np.where(sizes > 1.0, sizes * own, 0.0) + extra * within
     own = np.divide(squares, freedom + extra, out=np.zeros_like(squares), where=freedom + extra > 0.0) + floor
     within = within + floor
-    exists = (own > 0.0) & (within > 0.0)  # of values that are all alike nothing is known
+    exists = (own > 0.0) & (within > 0.0)  # false if all values of the variable are equal
     ratio = np.divide(own, within, out=np.ones_like(own), where=exists)
     return np.where(exists, within, 1.0) * ratio ** (freedom / (freedom + 1.0))
 
 
 def _covariance_factors(moments: Moments, ranges: Floats, *, own: bool) -> list[Floats]:
-    """Factors of all classes, by the covariance of all classes or by its own.
+    """Return the factor of each class.
 
-    Where a range (n_variables,) is given, and not 0, the variable has it as its deviation.
+    Parameters
+    ----------
+    moments : moments of the rows.
+    ranges : (n_variables,) standard deviations of variables that hardly vary, 0 for other variables.
+    own : whether each class has its own covariance; otherwise all classes have the shared covariance.
     """
     varies = ranges == 0.0
     grid = np.ix_(varies, varies)
@@ -377,10 +404,11 @@ def _covariance_factors(moments: Moments, ranges: Floats, *, own: bool) -> list[
 
 
 def _shared_root(moments: Moments) -> Floats:
-    """The inverse root of the covariance of all classes.
+    """Return the inverse square root of the shared covariance.
 
-    Dempster, Laird and Rubin's iteration: missing values are expected given a covariance, and that is learnt
-    from them. Without missing values the first covariance is the last.
+    If values are missing, the covariance is computed by the iteration of Dempster, Laird and Rubin (EM):
+    missing values are replaced by expectations given the current covariance, and the covariance is computed
+    again.
     """
     everything = np.ones(moments.codes.size, dtype=bool)
     precision = np.eye(moments.means.shape[1]) if moments.complete else moments.pairwise_precision()
@@ -393,7 +421,10 @@ def _shared_root(moments: Moments) -> Floats:
 
 
 def _own_root(moments: Moments, y: int, root: Floats) -> Floats:
-    """The factor of class y, whose covariance is shrunk towards that of all classes with this root."""
+    """Return the factor of class y; its covariance is shrunk towards the shared covariance.
+
+    `root` (n_variables, n_variables) is the inverse square root of the shared covariance.
+    """
     rows = moments.codes == y
     if rows.sum() < 2:
         return root
@@ -404,6 +435,6 @@ def _own_root(moments: Moments, y: int, root: Floats) -> Floats:
 
 
 def _scatter(residuals: Floats, weights: Floats) -> Floats:
-    """Weighted mean of the squares (n_variables, n_variables) of residuals."""
+    """Return the weighted mean (n_variables, n_variables) of the outer products of residuals."""
     scatter: Floats = (residuals * (weights / weights.sum())[:, np.newaxis]).T @ residuals
     return scatter

@@ -1,4 +1,4 @@
-"""Which variables take part, by ranks: quick enough to be repeated in every fold."""
+"""Selection of variables by rank statistics, fast enough to be repeated in every fold."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ from corral.data.scaling import spreads
 from corral.data.weights import effective_number, effective_sizes, weights_or_ones
 from corral.pool.scaled_rows import ScaledRows
 
-# The probability that a class gets a variable though it is like all rows in each of them.
+# Significance level for all variables together: the approximate probability that a class gets at least one
+# variable although the class is distributed like all rows.
 _SIGNIFICANCE_LEVEL = 0.1
 
-# A polynomial with a smaller deviation is rounding error.
+# A smaller standard deviation of a polynomial is a rounding error.
 _LEAST_DEVIATION = 1e-6
 
 
 def choose_variables(rows: ScaledRows) -> Integers:
-    """Numeric columns that vary; of a wide table those in which the ranks of classes differ most."""
+    """Return the numeric columns that members use: indices, sorted.
+
+    These are all numeric columns that vary. If there are more than `rows.most_variables`, only the columns
+    with the largest rank statistics are used.
+    """
     data, ranks = rows.data, rows.scaled["rank"]
     variables = np.flatnonzero((spreads(ranks) > 0.0) & (data.category_counts == 0))
     if variables.size <= rows.most_variables:
@@ -31,19 +36,20 @@ def choose_variables(rows: ScaledRows) -> Integers:
 
 
 def differing(ranks: Floats, codes: Integers, weights: Floats | None, n_classes: int) -> Bools:
-    """Tell in which variables (n_classes, n_variables) a class differs from all rows together."""
+    """Return whether each class differs from all rows in each variable (n_classes, n_variables)."""
     significance_level = _SIGNIFICANCE_LEVEL / max(ranks.shape[1], 1)
-    # Twice minus the logarithm is the quantile of chi-squared with two degrees of freedom.
+    # -2 log(a) is the quantile of level 1 - a of chi-squared with two degrees of freedom.
     differs: Bools = rank_statistics(ranks, codes, weights, n_classes) > -2.0 * np.log(significance_level)
     return differs
 
 
 def rank_statistics(ranks: Floats, codes: Integers, weights: Floats | None, n_classes: int) -> Floats:
-    """Rank statistics (n_classes, n_variables) of classes against all rows.
+    """Return statistics (n_classes, n_variables) that compare the ranks of each class with all rows.
 
-    Squared standardised means of two polynomials of the ranks, of location and of spread; approximately
-    chi-squared with two degrees of freedom if the class is distributed like all rows. `contrast` compares a
-    class with its background, and is more careful, but takes too long to be repeated in every fold.
+    A statistic is the sum of the squared standardized means of two polynomials of the ranks. One polynomial
+    measures location, the other spread. If the class is distributed like all rows, the statistic is
+    approximately chi-squared with two degrees of freedom. `corral.markers.contrast` has more accurate tests,
+    which are too slow to be repeated in every fold.
     """
     sizes = effective_sizes(codes, weights, n_classes)
     weights = weights_or_ones(weights, len(codes))
@@ -66,7 +72,7 @@ def rank_statistics(ranks: Floats, codes: Integers, weights: Floats | None, n_cl
 
 
 def _standardised(x: Floats, shares: Floats) -> Floats:
-    """Columns of weighted mean 0 and variance 1; zero where there is nothing but rounding error."""
+    """Return columns rescaled to weighted mean 0 and variance 1; 0 for a column that is constant."""
     x = x - shares @ x
     deviation = np.sqrt(shares @ (x * x))
     exists = deviation > _LEAST_DEVIATION

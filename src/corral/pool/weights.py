@@ -1,9 +1,15 @@
-r"""Weights of members in a pool, and scores by points that took no part in fitting them.
+r"""Weights of members in a pool, and scores of points by weights that were fitted without these points.
 
-The prior of :math:`\log w_m` has its center at :math:`\log (s_m / T_m)`, where :math:`T_m` is the temperature
-at which the member is calibrated on its own, and the shares :math:`s_m`, which sum to 1, are nearly equal
-unless its log loss then is much larger than that of the best. Members whose share is small are dropped, and
-the weights of the others are fitted again.
+The prior of :math:`\log w_m` is normal with mean :math:`\log (s_m / T_m)`. Here :math:`T_m` is the
+temperature of member m, fitted as if it were the only member, and :math:`s_m` is the expected share of the
+member. The expected shares sum to 1. The larger the log loss of a member at its temperature, the smaller is
+its expected share (see `log_prior_shares`).
+
+The fitted share of a member is proportional to :math:`w_m T_m`. As long as the smallest share is below a
+limit, or there are too many members, the member with the smallest share is dropped and the weights of the
+remaining members are fitted again.
+
+A point is a training row that is predicted by members fitted without its fold (see `fold_plan`).
 """
 
 from __future__ import annotations
@@ -22,23 +28,27 @@ from corral.pool.fold_plan import FoldPlan
 from corral.pool.model import PoolScores
 from corral.posterior import log_of_prior, log_probability
 
-# Standard deviation of the logarithm of a weight around its prior. A member's share is expected to be exp(-k)
-# times that of the best if its log loss is larger by k times so much, up to a largest k; and the least share.
+# Standard deviation of the prior of the logarithm of a weight.
 _WEIGHT_DEVIATION = 0.7
+
+# If the log loss of a member exceeds the smallest log loss by k * _LARGER_LOSS, its expected share is exp(-k)
+# times the expected share of the best member, with k at most _FURTHEST_BEHIND.
 _LARGER_LOSS = 0.1
 _FURTHEST_BEHIND = 4.0
+
+# Smallest share of a member that is kept, and largest number of members that are kept.
 _LEAST_SHARE = 0.02
-
-# Classes are as alike in size by chance in at most so large a share of tables whose classes are equally
-# frequent.
-_MORE_EVEN = 0.05
-
-# Members that are kept at most.
 _MOST_MEMBERS = 6
+
+# Significance level of the test that class sizes are more equal than random class sizes would be.
+_MORE_EVEN = 0.05
 
 
 def weigh(tried_members: Sequence[TriedMember], plan: FoldPlan) -> Floats:
-    """Logarithms of the weights, -inf for members that are dropped."""
+    """Fit the weights and drop members with small shares.
+
+    Returns logarithms of the weights (n_members,), -inf for members that are dropped.
+    """
     kept = list(range(len(tried_members)))
     while True:
         fitted = fit_weights([tried_members[m] for m in kept], plan)
@@ -51,7 +61,7 @@ def weigh(tried_members: Sequence[TriedMember], plan: FoldPlan) -> Floats:
 
 
 def fit_weights(tried_members: Sequence[TriedMember], plan: FoldPlan) -> Floats:
-    """Logarithms of the weights of members, all of which are kept."""
+    """Fit the weights without dropping members; returns their logarithms (n_members,)."""
     log_density = np.array([member.log_density for member in tried_members])
     losses = np.array([member.losses[member.best] for member in tried_members]) @ plan.weights
     log_powers = np.array([member.log_power for member in tried_members])
@@ -59,14 +69,14 @@ def fit_weights(tried_members: Sequence[TriedMember], plan: FoldPlan) -> Floats:
 
 
 def log_prior_shares(losses: Floats) -> Floats:
-    """Logarithms of the shares that members with such log losses (n_members,) are expected to have."""
+    """Return the logarithms of the expected shares of members from their log losses, both (n_members,)."""
     behind = np.minimum((losses - losses.min()) / _LARGER_LOSS, _FURTHEST_BEHIND)
     log_shares: Floats = -behind - np.log(np.exp(-behind).sum())
     return log_shares
 
 
 def shares_of(tried_members: Sequence[TriedMember], log_weights: Floats) -> Floats:
-    """Shares of the pool, weights being measured by those at which each member is calibrated."""
+    """Return the shares (n_members,) of members: weights times temperatures, rescaled to sum 1."""
     log_powers = np.array([member.log_power for member in tried_members])
     shares: Floats = np.exp(log_weights - log_powers)
     shares /= shares.sum()
@@ -80,9 +90,20 @@ def judge(
     *,
     empirical: bool,
 ) -> tuple[Floats, Floats]:
-    """Judge each part of the rows by what is chosen for the others: bandwidths, weights, perhaps priors.
+    """Predict the points of each part by bandwidths, temperatures and weights chosen without this part.
 
-    Returns log probabilities and weighted sums of log densities, both (n_points, n_classes).
+    Parameters
+    ----------
+    tried_members : members that the search has fitted.
+    plan : the points.
+    parts : (n_rows,) index of the part of each row of the plan.
+    empirical : whether the prior was estimated from the rows. Then the prior for a part is estimated from the
+        rows outside the part, unless classes are of nearly equal size (see `even_classes`).
+
+    Returns
+    -------
+    log_proba : (n_points, n_classes) log probabilities.
+    log_density : (n_points, n_classes) weighted sums of log densities.
     """
     log_proba, log_density = np.empty((2, *tried_members[0].log_density.shape))
     data = plan.data
@@ -107,10 +128,10 @@ def judge(
 
 
 def even_classes(data: LabelledRows) -> bool:
-    """Whether classes have numbers of rows that are more alike than chance would make them.
+    """Return whether class sizes are more equal than random sizes would be; False if rows have weights.
 
-    Such numbers were chosen, so that the same priors hold for new rows. Priors from other rows would make the
-    class of every row that is left out the rarest one.
+    Equal class sizes were chosen by design and are not a sample. If the prior were estimated without a
+    left-out row, the class of this row would always be the rarest class.
     """
     if data.weights is not None:
         return False
@@ -121,7 +142,7 @@ def even_classes(data: LabelledRows) -> bool:
 
 
 def score_points(log_proba: Floats, plan: FoldPlan) -> PoolScores:
-    """Judge log probabilities (n_points, n_classes) of the points by their classes, weighed as the priors."""
+    """Score log probabilities (n_points, n_classes); each class has the total weight of its prior."""
     codes, weights = plan.codes, plan.score_weights
     is_hit = log_proba.argmax(axis=1) == codes
     right = np.where(weights > 0.0, log_proba[np.arange(codes.size), codes], 0.0)
@@ -129,12 +150,15 @@ def score_points(log_proba: Floats, plan: FoldPlan) -> PoolScores:
     totals = np.bincount(codes, row_weights, minlength=plan.prior.size)
     hits = np.bincount(codes, row_weights * is_hit, minlength=plan.prior.size)
     recall = np.divide(hits, totals, out=np.full(totals.size, np.nan), where=totals > 0.0)
-    accuracy = min(float(weights @ is_hit), 1.0)  # the weights sum to 1 but for rounding
+    accuracy = min(float(weights @ is_hit), 1.0)  # weights may sum to slightly more than 1 by rounding
     return PoolScores(accuracy, -float(weights @ right), recall)
 
 
 def tabulate(tried_members: Sequence[TriedMember], log_weights: Floats, plan: FoldPlan) -> dict[str, Any]:
-    """Tabulate all members that were tried, each on its own at its temperature."""
+    """Return a table (columns by name) of all members that the search has fitted.
+
+    Accuracy and log loss are the scores of each member alone, at its own temperature.
+    """
     scores = []
     for member in tried_members:
         score = plan.log_prior + np.exp(member.log_power) * member.log_density
