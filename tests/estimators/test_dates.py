@@ -266,5 +266,7 @@ def test_a_column_of_dates_is_one_column_among_near_duplicates():
         fit(X, y)
     twins = pd.DataFrame({"b": rng.normal(size=100), "v": rng.normal(size=100)})
     twins = pd.concat([twins, twins], ignore_index=True).assign(when=pd.date_range("2021-03-01", periods=200))
-    with pytest.warns(NearDuplicatesWarning, match="200 of 200 rows equal another row but for column 'when'"):
+    with pytest.warns(
+        NearDuplicatesWarning, match="200 of 200 rows equal another row except for column 'when'"
+    ):
         fit(twins, np.tile(y[50:150], 2))

@@ -281,8 +281,8 @@ def test_accuracy_of_the_paper(n_groups):
         ({"cv": "10-fold"}, "Expected `?cv`? as an integer"),
         ({"cv": 1}, "k-fold cross-validation requires at least one train/test split"),
         ({"cv": 2.5}, "Expected `?cv`? as an integer"),
-        ({"cv": [([0, 1], [])]}, "cv must leave rows to train and to test, but its split 0 does not"),
-        ({"cv": [([], [1])]}, "cv must leave rows to train and to test, but its split 0 does not"),
+        ({"cv": [([0, 1], [])]}, "cv must leave rows for training and for testing, but split 0 does not"),
+        ({"cv": [([], [1])]}, "cv must leave rows for training and for testing, but split 0 does not"),
     ],
 )
 def test_bad_parameters(data, parameters, message):

@@ -256,8 +256,8 @@ class RodeoClassifier(DensityClassifier):
         Returns
         -------
         path : RodeoPath
-            Bandwidths after each sweep, and the tests that shrink them. With ``features="selected"``, variables that are not
-            relevant are not in the path.
+            Bandwidths after each sweep, and the tests that shrink them. With ``features="selected"``,
+            variables that are not relevant keep the initial bandwidth.
         """
         x = check_one_row(self.model_.scale.transform(self._check_samples(X)))
         labels = self.classes_.tolist()
