@@ -538,7 +538,7 @@ def test_bad_arguments(fitted, X_test):
     with pytest.raises(ValueError, match=r"^quantity must be one of 'effect', 'zscore', got 'size'\.$"):
         RelevanceDisplay.from_estimator(model, quantity="size")
     with pytest.raises(
-        ValueError, match=r"^y holds the class 7 in row 0, which the estimator does not know\.$"
+        ValueError, match=r"^y holds the class 7 in row 0, which is not a class of the estimator\.$"
     ):
         BandwidthDisplay.from_estimator(model, X_test, np.full(30, 7))
     assert plt.get_fignums() == []

@@ -345,7 +345,7 @@ def test_further_rows_do_not_change_the_kind_of_labels(kind, names):
     classes = model.classes_
     with pytest.raises(ValueError, match=re.escape(message)):
         model.partial_fit(X[:4] + 0.1, np.tile(further, 2))
-    with pytest.raises(ValueError, match="labels of all parts must be of one kind"):
+    with pytest.raises(ValueError, match="all labels must be of one kind"):
         kind().partial_fit(X[:4], np.tile(further, 2), classes=first)
     assert model.classes_ is classes
     assert model.partial_fit(X[:4] + 0.1, np.tile(first, 2)).classes_.dtype == classes.dtype

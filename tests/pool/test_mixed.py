@@ -509,7 +509,7 @@ def test_groups_in_parts_and_files(tmp_path):
         ([1, None, 2, 2], "but row 1 has none"),
         (np.array(["2020", "NaT", "2021", "2021"], dtype="M8[ns]"), "but row 1 has none"),
         ([7, 7, 7, 7], "at least two groups, got one"),
-        ([1, 1, 2, 2], "each class lies in a single one"),
+        ([1, 1, 2, 2], "each class is in a single group"),
     ],
 )
 @pytest.mark.parametrize("estimator", [RodeoClassifier, CorralClassifier])
@@ -527,7 +527,7 @@ def test_groups_of_all_parts_count_together():
 
 def test_rows_without_weight_are_of_no_group():
     X, y = np.arange(12.0).reshape(6, 2), [0, 0, 0, 1, 1, 1]
-    with pytest.raises(ValueError, match="each class lies in a single one"):
+    with pytest.raises(ValueError, match="each class is in a single group"):
         RodeoClassifier().fit(X, y, [1, 1, 0, 1, 1, 1], groups=[1, 1, 2, 3, 3, 3])
     RodeoClassifier().fit(X, y, groups=[1, 1, 2, 3, 3, 3])
 

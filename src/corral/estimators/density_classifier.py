@@ -94,7 +94,7 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
             expected = None
             if classes is not None:
                 expected = np.unique(classes)
-                check_kind_of_labels(rows.y, expected, "`classes` has")
+                check_kind_of_labels(rows.y, expected, "`classes` holds")
                 unknown = np.setdiff1d(rows.y, expected)
                 if unknown.size:
                     raise ValueError(f"y holds the class {unknown.tolist()[0]!r}, which is not in classes.")
