@@ -534,7 +534,7 @@ BAD_ROWS = [
     ([[[0.0, 1.0]]], ValueError, "Found array with dim 3"),
     (np.empty((0, 2)), ValueError, r"Found array with 0 sample\(s\)"),
     (np.empty((2, 0)), ValueError, r"Found array with 0 feature\(s\)"),
-    (sparse.csr_array([[0.0, 1.0]]), TypeError, "X is sparse, and a dense table is needed"),
+    (sparse.csr_array([[0.0, 1.0]]), TypeError, "X is sparse, but must be dense"),
 ]
 
 

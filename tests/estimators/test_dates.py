@@ -228,7 +228,7 @@ def test_numbers_stored_as_text_are_told(write, beside, example, rows):
             CorralClassifier(random_state=0).fit(table, y)
         (message,) = [str(each.message) for each in warned]
         assert message.startswith(f"Column 'price' holds {beside}, such as '{example}' in row 0")
-        assert message.endswith("Make numbers of them, or name the column in categorical_features.")
+        assert message.endswith("Convert the column to numbers, or list it in categorical_features.")
 
 
 @pytest.mark.parametrize(

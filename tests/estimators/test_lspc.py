@@ -294,10 +294,10 @@ def test_bad_rows(data):
     X, y = data
     with pytest.raises(
         ValueError,
-        match=r"^Column 'x0' has missing values \(NaN\): LSPClassifier takes none; fill them, .*\.$",
+        match=r"^Column 'x0' has missing values \(NaN\): LSPClassifier accepts none; fill them, .*\.$",
     ):
         LSPClassifier().fit(X * np.nan, y)
     with pytest.raises(
-        ValueError, match=r"^Column 'a' holds text, such as 'b': LSPClassifier takes numbers only"
+        ValueError, match=r"^Column 'a' holds text, such as 'b': LSPClassifier accepts only numbers"
     ):
         LSPClassifier().fit(pd.DataFrame(X).add_prefix("c").assign(a="b"), y)

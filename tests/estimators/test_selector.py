@@ -94,9 +94,7 @@ def test_a_table_without_columns_is_refused_in_a_sentence(output):
     X, y = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc")), np.arange(60) % 2
     for last in (CorralClassifier(), RodeoClassifier(), MarkerSelector(), LSPClassifier()):
         steps = make_pipeline(MarkerSelector(), last).set_output(transform=output)
-        with pytest.raises(
-            ValueError, match=r"0 feature\(s\) .*: there is nothing .* selects no variable\.$"
-        ):
+        with pytest.raises(ValueError, match=r"0 feature\(s\) .*: X has no columns.* selects no variable\.$"):
             steps.fit(X, y)
 
 

@@ -519,7 +519,7 @@ def test_numbers_of_categories_are_kept_as_they_are(where, change, message, mixe
 @pytest.mark.parametrize("categories", [["red", "red", "blue"], [None, "red", "blue"], "red"])
 def test_forged_categories(categories, mixed, path):
     save_model(MarkerSelector().fit(*mixed), path)
-    message = "categories are not different texts or numbers|categories is not a list"
+    message = "categories must be distinct texts or numbers|categories is not a list"
     assert_forged(path, path, {"state/encoding_/categories/1": categories}, message)
 
 

@@ -344,8 +344,8 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         class (that they are *exchangeable*) or, with groups, that new groups come from the same source.
 
         A label is left out of the set of a row if, of the training rows of this class and the row itself, at
-        most the share 1 - `coverage` has log odds of this label that are at most as high as those of the row.
-        The coverage holds only *about*, as in all methods that leave out one row at a time [1]_: the
+        most the share 1 - `coverage` has log odds of this label that are no higher than the log odds at the
+        row. The coverage holds only *about*, as in all methods that leave out one row at a time [1]_: the
         densities at a new row are made of all training rows, the densities at a training row of the other
         training rows.
 

@@ -208,7 +208,7 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> Floa
 
 
 def check_weights(sample_weight: ArrayLike, n_samples: int) -> Floats:
-    """Check the weights of a part of the rows; return them. The part may be empty or have only weights of 0."""
+    """Check the weights of a part of the rows; return them. There may be no rows, or only weights of 0."""
     weights: Floats = check_array(
         sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight", ensure_min_samples=0
     )
