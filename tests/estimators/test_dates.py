@@ -113,7 +113,7 @@ def test_what_is_no_date_counts_as_missing_and_is_told(rows):
         labels = fitted.predict(X.assign(when="x"))
     assert [str(each.message) for each in warned] == [
         "60 values of column 'when', the first 'x', cannot be read as dates and count as missing: write "
-        "dates as in training, or like 2020-12-31."
+        "dates as in the training rows, or like 2020-12-31."
     ]
     np.testing.assert_array_equal(fitted.predict(X.assign(when=None)), labels)
 

@@ -118,7 +118,7 @@ def test_integers_that_floats_cannot_tell_apart_are_refused(kind):
         "polars": pl.DataFrame({"x0": X[:, 0], "x1": X[:, 1]}),
     }[kind]
     y = np.arange(20) % 2
-    message = r"^Column 'x1' holds the integers 90071992547409930 and 90071992547409931, which are one number"
+    message = r"^Column 'x1' holds the integers 90071992547409930 and 90071992547409931, which become"
     for estimator in (MarkerSelector(), CorralClassifier(), LSPClassifier()):
         with pytest.raises(ValueError, match=message):
             estimator.fit(table, y)
