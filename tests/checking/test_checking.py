@@ -174,7 +174,7 @@ FAULTS = {
     ),
     "near duplicates: three rows": (
         lambda X, y: (pd.concat([X, X[:3] * (1 + 1e-6)], ignore_index=True), np.append(y, y[:3])),
-        "6 of 303 rows equal another row but for small differences (near duplicates), such as rows 0 and "
+        "6 of 303 rows equal another row except for small differences (near duplicates), such as rows 0 and "
         "300, so that scores and probabilities are not to be believed: keep one of them, or name a group "
         "that holds them together.",
     ),
@@ -462,7 +462,7 @@ def test_near_duplicates_are_counted_among_all_rows(planted):
         [X, X[:3] + 1e-9, X[:40].assign(x0=np.nan, x1=X["x1"][::-1].to_numpy()[:40])], ignore_index=True
     )
     (finding,) = table_findings(near, np.concatenate([y, y[:3], y[:40]]))
-    assert finding.description.startswith("6 of 343 rows equal another row but for small differences")
+    assert finding.description.startswith("6 of 343 rows equal another row except for small differences")
     assert finding.rows == (0, 300)
 
 

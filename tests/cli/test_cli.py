@@ -555,8 +555,8 @@ def test_predict_with_a_model_without_densities(folder, frame, tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("true,ant,bee\nant,0,1\nbee,1,0\n", (), "must name each class once, but 'cat' is missing"),
-        ("true,ant,bee,dog\nant,0,1,1\ndog,1,1,0\n", (), "must name classes, but 'dog' is not one of"),
+        ("true,ant,bee\nant,0,1\nbee,1,0\n", (), "must list each class once, but 'cat' is missing"),
+        ("true,ant,bee,dog\nant,0,1,1\ndog,1,1,0\n", (), "must list classes, but 'dog' is not one of"),
         ("true,ant,bee,cat\nant,0,x,1\nbee,1,0,1\ncat,1,1,0\n", (), "costs must be numbers, got"),
         ("true,ant,bee,cat\nant,0,1,1\n", ("--set", 1.5), "--set must be a number between 0 and 1"),
         ("true,ant,bee,cat\nant,0,1,1\n", ("--reject-cost", "nan"), "--reject-cost must be a finite number"),

@@ -200,8 +200,8 @@ REFUSED = {
     ),
     "integers that are one float": (
         text(rows().assign(a=np.arange(90071992547409930, 90071992547409930 + N))),
-        "{}: column 'a' holds the integers 90071992547409930 and 90071992547409931, which are one number as "
-        "floats: leave it out by --drop, or make categories of it by --categorical.",
+        "{}: column 'a' holds the integers 90071992547409930 and 90071992547409931, which become the same "
+        "float: leave it out by --drop, or make categories of it by --categorical.",
     ),
 }
 

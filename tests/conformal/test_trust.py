@@ -617,23 +617,32 @@ def test_no_decision_where_it_costs_less(iris, models):
 @pytest.mark.parametrize(
     ("costs", "sentence"),
     [
-        (np.zeros((2, 2)), r"costs must have the shape \(3, 3\), one for each class, got \(2, 2\)"),
-        ([[0, 1, np.nan], [1, 0, 1], [1, 1, 0]], "costs must be finite, but to decide for 2 where 0 is true"),
+        (
+            np.zeros((2, 2)),
+            r"costs must have the shape \(3, 3\), a row and a column for each class, got \(2, 2\)",
+        ),
+        (
+            [[0, 1, np.nan], [1, 0, 1], [1, 1, 0]],
+            "costs must be finite, but the cost of label 2 for class 0 is nan",
+        ),
         ("cheap", "costs must be numbers, got 'cheap'."),
-        (None, r"costs must have the shape \(3, 3\), one for each class, got \(\)"),
+        (None, r"costs must have the shape \(3, 3\), a row and a column for each class, got \(\)"),
         (
             np.eye(3) + 1j,
             r"costs must be numbers, got array\(\[\[1.+1.j, 0.+1.j, 0.+1.j\], \[0.+1.j, .* \.\.\.\.$",
         ),
         (csr_array(np.eye(3)), "costs must be numbers, got <"),
         ([[0, 1], [1, 0, 1], [1, 1, 0]], r"costs must be numbers, got \[\[0, 1\],"),
-        (np.full((3, 3), -np.inf), "to decide for 0 where 0 is true costs -inf"),
-        ({0: {1: 1.0, 2: 1.0}, 1: {0: 1.0, 2: 1.0}}, "must name each class once, but 2 is missing"),
-        ({0: {1: 1.0}, 1: {0: 1.0, 2: 1.0}, 2: {0: 1.0, 1: 1.0}}, "decide for 2 where 0 is true"),
+        (np.full((3, 3), -np.inf), "the cost of label 0 for class 0 is -inf"),
+        ({0: {1: 1.0, 2: 1.0}, 1: {0: 1.0, 2: 1.0}}, "must list each class once, but 2 is missing"),
+        (
+            {0: {1: 1.0}, 1: {0: 1.0, 2: 1.0}, 2: {0: 1.0, 1: 1.0}},
+            r"costs\[0\] must have the cost of label 2",
+        ),
         ({0: {1: 1.0, 7: 1.0}, 1: {}, 2: {}}, "7 is not one of them"),
         ({0: 1.0, 1: 2.0, 2: 3.0}, "dict of dicts"),
-        (pd.DataFrame(np.zeros((3, 3)), [0, 1, 3], [0, 1, 2]), "index of costs must name classes, but 3"),
-        (pd.DataFrame(np.zeros((3, 3)), [0, 1, 2], [0, 1, 1]), "columns of costs must name each class once"),
+        (pd.DataFrame(np.zeros((3, 3)), [0, 1, 3], [0, 1, 2]), "index of costs must list classes, but 3"),
+        (pd.DataFrame(np.zeros((3, 3)), [0, 1, 2], [0, 1, 1]), "columns of costs must list each class once"),
     ],
 )
 def test_bad_costs_get_one_sentence(costs, sentence, iris, models):

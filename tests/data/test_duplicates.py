@@ -340,9 +340,9 @@ def test_a_row_that_very_many_groups_share_makes_no_pair_of_all():
 def test_groups_that_duplicates_make_one_are_refused(estimator):
     X = np.tile(np.random.default_rng(0).normal(size=(20, 3)), (3, 1))
     y, groups = np.arange(60) % 2, np.repeat([0, 1, 2], 20)
-    with pytest.raises(ValueError, match=r"at least two groups, got one \(groups count as one where"):
+    with pytest.raises(ValueError, match=r"at least two groups, got one \(two groups are joined if"):
         estimator.fit(X, y, groups=groups)
     X[40:] += 10.0
-    with pytest.raises(ValueError, match=r"each class lies in a single one \(groups count as one where"):
+    with pytest.raises(ValueError, match=r"each class is in a single group \(two groups are joined if"):
         estimator.fit(X, np.repeat([0, 0, 1], 20), groups=groups)
     estimator.fit(X, y, groups=groups)

@@ -71,8 +71,8 @@ def test_a_fit_warns_of_them(estimator, kind):
     with pytest.warns(NearDuplicatesWarning) as warned:
         estimator.fit(*noise(kind))
     (message,) = (str(each.message) for each in warned if each.category is NearDuplicatesWarning)
-    assert message.startswith(f"150 of 150 rows equal another row but for {DIFFERENCES[kind]}")
-    advice = "leave the column out, keep one of them, or pass groups"
+    assert message.startswith(f"150 of 150 rows equal another row except for {DIFFERENCES[kind]}")
+    advice = "leave the column out, remove one row of each pair, or pass groups"
     assert (advice in message) == (kind in ("counter", "date"))
 
 
@@ -81,7 +81,7 @@ def test_check_tells_of_them_and_blames_no_column(kind, tmp_path):
     X, y = noise(kind)
     X.assign(label=y).to_csv(tmp_path / "table.csv", index=False)
     output = run("check", tmp_path / "table.csv", "-t", "label").stdout
-    assert f"150 of 150 rows equal another row but for {DIFFERENCES[kind]}" in " ".join(output.split())
+    assert f"150 of 150 rows equal another row except for {DIFFERENCES[kind]}" in " ".join(output.split())
     assert "alone gives" not in output
 
 

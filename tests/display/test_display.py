@@ -517,7 +517,7 @@ def test_bad_arguments(fitted, X_test):
             tell(99)
     with pytest.raises(ValueError, match=r"^sample must be the position of a row, but there are no rows\.$"):
         ExplanationDisplay.from_estimator(model, X_test[:0])
-    with pytest.raises(ValueError, match="against names the class 7"):
+    with pytest.raises(ValueError, match="against holds the class 7"):
         ExplanationDisplay.from_estimator(model, X_test, against=7)
     for display in (ExplanationDisplay, RodeoPathDisplay):
         for sample in (-1, 30, 1.0, "0", None, True):
@@ -538,7 +538,7 @@ def test_bad_arguments(fitted, X_test):
     with pytest.raises(ValueError, match=r"^quantity must be one of 'effect', 'zscore', got 'size'\.$"):
         RelevanceDisplay.from_estimator(model, quantity="size")
     with pytest.raises(
-        ValueError, match=r"^y holds the class 7 in row 0, which the estimator does not know\.$"
+        ValueError, match=r"^y holds the class 7 in row 0, which is not a class of the estimator\.$"
     ):
         BandwidthDisplay.from_estimator(model, X_test, np.full(30, 7))
     assert plt.get_fignums() == []

@@ -345,7 +345,7 @@ def test_further_rows_do_not_change_the_kind_of_labels(kind, names):
     classes = model.classes_
     with pytest.raises(ValueError, match=re.escape(message)):
         model.partial_fit(X[:4] + 0.1, np.tile(further, 2))
-    with pytest.raises(ValueError, match="labels of all parts must be of one kind"):
+    with pytest.raises(ValueError, match="all labels must be of one kind"):
         kind().partial_fit(X[:4], np.tile(further, 2), classes=first)
     assert model.classes_ is classes
     assert model.partial_fit(X[:4] + 0.1, np.tile(first, 2)).classes_.dtype == classes.dtype
@@ -534,7 +534,7 @@ BAD_ROWS = [
     ([[[0.0, 1.0]]], ValueError, "Found array with dim 3"),
     (np.empty((0, 2)), ValueError, r"Found array with 0 sample\(s\)"),
     (np.empty((2, 0)), ValueError, r"Found array with 0 feature\(s\)"),
-    (sparse.csr_array([[0.0, 1.0]]), TypeError, "X is sparse, and a dense table is needed"),
+    (sparse.csr_array([[0.0, 1.0]]), TypeError, "X is sparse, but must be dense"),
 ]
 
 

@@ -113,7 +113,7 @@ def test_what_is_no_date_counts_as_missing_and_is_told(rows):
         labels = fitted.predict(X.assign(when="x"))
     assert [str(each.message) for each in warned] == [
         "60 values of column 'when', the first 'x', cannot be read as dates and count as missing: write "
-        "dates as in training, or like 2020-12-31."
+        "dates as in the training rows, or like 2020-12-31."
     ]
     np.testing.assert_array_equal(fitted.predict(X.assign(when=None)), labels)
 
@@ -228,7 +228,7 @@ def test_numbers_stored_as_text_are_told(write, beside, example, rows):
             CorralClassifier(random_state=0).fit(table, y)
         (message,) = [str(each.message) for each in warned]
         assert message.startswith(f"Column 'price' holds {beside}, such as '{example}' in row 0")
-        assert message.endswith("Make numbers of them, or name the column in categorical_features.")
+        assert message.endswith("Convert the column to numbers, or list it in categorical_features.")
 
 
 @pytest.mark.parametrize(
@@ -266,5 +266,7 @@ def test_a_column_of_dates_is_one_column_among_near_duplicates():
         fit(X, y)
     twins = pd.DataFrame({"b": rng.normal(size=100), "v": rng.normal(size=100)})
     twins = pd.concat([twins, twins], ignore_index=True).assign(when=pd.date_range("2021-03-01", periods=200))
-    with pytest.warns(NearDuplicatesWarning, match="200 of 200 rows equal another row but for column 'when'"):
+    with pytest.warns(
+        NearDuplicatesWarning, match="200 of 200 rows equal another row except for column 'when'"
+    ):
         fit(twins, np.tile(y[50:150], 2))

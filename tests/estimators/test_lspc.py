@@ -281,8 +281,8 @@ def test_accuracy_of_the_paper(n_groups):
         ({"cv": "10-fold"}, "Expected `?cv`? as an integer"),
         ({"cv": 1}, "k-fold cross-validation requires at least one train/test split"),
         ({"cv": 2.5}, "Expected `?cv`? as an integer"),
-        ({"cv": [([0, 1], [])]}, "cv must leave rows to train and to test, but its split 0 does not"),
-        ({"cv": [([], [1])]}, "cv must leave rows to train and to test, but its split 0 does not"),
+        ({"cv": [([0, 1], [])]}, "cv must leave rows for training and for testing, but split 0 does not"),
+        ({"cv": [([], [1])]}, "cv must leave rows for training and for testing, but split 0 does not"),
     ],
 )
 def test_bad_parameters(data, parameters, message):
@@ -294,10 +294,10 @@ def test_bad_rows(data):
     X, y = data
     with pytest.raises(
         ValueError,
-        match=r"^Column 'x0' has missing values \(NaN\): LSPClassifier takes none; fill them, .*\.$",
+        match=r"^Column 'x0' has missing values \(NaN\): LSPClassifier accepts none; fill them, .*\.$",
     ):
         LSPClassifier().fit(X * np.nan, y)
     with pytest.raises(
-        ValueError, match=r"^Column 'a' holds text, such as 'b': LSPClassifier takes numbers only"
+        ValueError, match=r"^Column 'a' holds text, such as 'b': LSPClassifier accepts only numbers"
     ):
         LSPClassifier().fit(pd.DataFrame(X).add_prefix("c").assign(a="b"), y)

@@ -221,14 +221,14 @@ def test_what_is_no_table_is_named(rows):
             CorralClassifier().fit(series, y)
         with pytest.raises(ValueError, match=r"X\.iloc\[\[0\]\]"):
             fitted.predict(series)
-    with pytest.raises(TypeError, match=r"X is sparse, .* need no one-hot encoding"):
+    with pytest.raises(TypeError, match=r"X is sparse, .* before the encoding"):
         CorralClassifier().fit(csr_array(X[["a"]].to_numpy()), y)
     with pytest.raises(ValueError, match=r"CorralClassifier.* requires y to be passed"):
         CorralClassifier().fit(X)
     with pytest.raises(TypeError, match=r"Column 'd' holds a list in row 0, '\[1, 2\]'.*split the column"):
         CorralClassifier().fit(X.assign(d=[[1, 2]] * len(X)), y)
     X.loc[4, "a"] = np.inf
-    with pytest.raises(ValueError, match="in row 4: put a number in its place, or NaN for a missing value"):
+    with pytest.raises(ValueError, match="in row 4: replace it by a number, or by NaN for a missing value"):
         CorralClassifier().fit(X, y)
 
 

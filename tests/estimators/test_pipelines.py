@@ -149,7 +149,7 @@ def test_categories_and_missing_values_pass_through_steps(table):
 def test_refuses_in_one_sentence_what_explains_nothing(table):
     X, y = table
     pipeline = make_pipeline(StandardScaler(), LSPClassifier()).fit(X[["length"]], y)
-    with pytest.raises(TypeError, match=r"^explain needs one of our classifiers.* not LSPClassifier\(\)\.$"):
+    with pytest.raises(TypeError, match=r"^explain needs a corral estimator .* not LSPClassifier\(\)\.$"):
         explain(pipeline, X[["length"]])
     with pytest.raises(TypeError, match="describe needs"):
         describe(make_pipeline(StandardScaler(), "passthrough"))

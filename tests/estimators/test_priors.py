@@ -82,10 +82,10 @@ def test_a_fold_may_lack_a_class_that_has_a_weight(data):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"priors": {"ant": 0.5, "bee": 0.5}}, "priors must name each class once, but 'cat' is missing."),
+        ({"priors": {"ant": 0.5, "bee": 0.5}}, "priors must list each class once, but 'cat' is missing."),
         (
             {"priors": {"ant": 0.5, "bee": 0.2, "cta": 0.3}},
-            "priors must name classes, but 'cta' is not one of ['ant', 'bee', 'cat'].",
+            "priors must list classes, but 'cta' is not one of ['ant', 'bee', 'cat'].",
         ),
         (
             {"priors": {"ant": 0.5, "bee": 0.2, "cat": 0.2}},
@@ -93,7 +93,7 @@ def test_a_fold_may_lack_a_class_that_has_a_weight(data):
         ),
         (
             {"class_weight": {"ant": 2.0, "cta": 3.0}},
-            "class_weight must name classes, but 'cta' is not one of ['ant', 'bee', 'cat'].",
+            "class_weight must list classes, but 'cta' is not one of ['ant', 'bee', 'cat'].",
         ),
         (
             {"class_weight": {"ant": 0.0, "bee": 0, "cat": 0}},

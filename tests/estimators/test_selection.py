@@ -94,10 +94,10 @@ def test_points_at_the_line_of_the_user(name):
 @pytest.mark.parametrize(
     ("scale", "advice"),
     [
-        ("range", "scale='range'; where bandwidths hardly shrink, try scale='rank'."),
-        ("rank", "scale='rank'; where bandwidths hardly shrink, try scale='range'."),
-        ("standard", "scale='standard'; where bandwidths hardly shrink, try scale='range' or 'rank'."),
-        (None, "scale=None; where bandwidths hardly shrink, try scale='range' or 'rank'."),
+        ("range", "scale='range'; if bandwidths hardly shrink, try scale='rank'."),
+        ("rank", "scale='rank'; if bandwidths hardly shrink, try scale='range'."),
+        ("standard", "scale='standard'; if bandwidths hardly shrink, try scale='range' or 'rank'."),
+        (None, "scale=None; if bandwidths hardly shrink, try scale='range' or 'rank'."),
     ],
 )
 def test_advises_another_scale(scale, advice):

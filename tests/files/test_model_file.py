@@ -206,7 +206,7 @@ def test_names_of_variables_come_back_and_are_checked(data, new_rows, path):
     [
         ("centers_", np.zeros((0, 3)), "dual_coef_ has the shape"),
         ("centers_", np.full((30, 3), 1e200), "centers_ holds a number"),
-        ("centers_", np.zeros((30, 2)), "n_features_in_ is 3, and the arrays"),
+        ("centers_", np.zeros((30, 2)), "n_features_in_ is 3, but the arrays"),
         ("dual_coef_", np.full((30, 3), 1e200), "dual_coef_ holds a number"),
         ("dual_coef_", np.full((30, 3), np.nan), "dual_coef_ holds a number"),
         ("dual_coef_", np.zeros((29, 3)), "dual_coef_ has the shape"),
@@ -478,7 +478,7 @@ def test_a_number_of_variables_that_no_array_has_is_refused_at_once(name, data, 
     monkeypatch.setattr(Encoding, "all_numbers", None)
     for n in (10**6, 2 * 10**9, 2**62, 2**70):
         with_n = header | {"n_features_in_": n, "feature_names_in_": None}
-        message = f"n_features_in_ is {n}, and the arrays have another number of"
+        message = f"n_features_in_ is {n}, but the arrays have"
         assert_refused(path, with_n, arrays, message)
 
 
@@ -519,7 +519,7 @@ def test_numbers_of_categories_are_kept_as_they_are(where, change, message, mixe
 @pytest.mark.parametrize("categories", [["red", "red", "blue"], [None, "red", "blue"], "red"])
 def test_forged_categories(categories, mixed, path):
     save_model(MarkerSelector().fit(*mixed), path)
-    message = "categories are not different texts or numbers|categories is not a list"
+    message = "categories must be distinct texts or numbers|categories is not a list"
     assert_forged(path, path, {"state/encoding_/categories/1": categories}, message)
 
 

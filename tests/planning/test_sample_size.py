@@ -576,7 +576,7 @@ def test_bad_rows_are_refused(table):
         (
             frame.assign(x3=frame["x3"].where(y == 1)),
             y,
-            r"Column 'x3' has missing values \(NaN\): method='bound' takes none",
+            r"Column 'x3' has missing values \(NaN\): method='bound' accepts none",
         ),
         (frame.assign(x3=frame["x3"].where(y == 1, np.inf)), y, "Column 'x3' holds an inf"),
     ):

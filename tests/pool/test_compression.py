@@ -473,7 +473,7 @@ def test_a_file_holds_few_rows_and_the_same_model(fitted, case, tmp_path):
     message = f"needs all {len(y)} training rows, and the model has kept only {kept} of them"
     with pytest.raises(ValueError, match=message):
         loaded.selection_frequency()
-    message = f"partial_fit needs the {len(y)} rows of the fit, of which the model has"
+    message = f"partial_fit needs all {len(y)} training rows, but the model keeps only"
     with pytest.raises(ValueError, match=message):
         loaded.partial_fit(X, y, groups=groups)
 

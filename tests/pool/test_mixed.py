@@ -206,8 +206,8 @@ def test_columns_can_be_declared_as_categories():
     ("given", "message"),
     [
         ("all", "categorical_features must be 'from_dtype', None or columns, got 'all'."),
-        (["c"], "categorical_features names 'c', which is not one of the columns."),
-        ([7], "categorical_features names 7, which is not one of the columns."),
+        (["c"], "categorical_features lists 'c', which is not one of the columns."),
+        ([7], "categorical_features lists 7, which is not one of the columns."),
         ([True], "categorical_features must be a mask of 2 columns, got \\[True\\]."),
     ],
 )
@@ -269,7 +269,7 @@ def test_ordered_categories_take_no_new_ones():
     before = vars(model).copy()
     larger = frame.assign(size=pd.Series(["s", "m", "l", "s"], dtype=more))
     with pytest.raises(
-        ValueError, match=r"^Column 'size' has the category 'l', which has no place in the order "
+        ValueError, match=r"^Column 'size' has the new category 'l', which has no place in the order "
     ):
         model.partial_fit(larger, [0, 0, 1, 1])
     assert vars(model) == before
@@ -309,9 +309,7 @@ def test_a_few_texts_among_numbers_are_not_taken_for_categories():
     values = np.array([*range(3700, 3708), "37O0", None, *range(3708, 3710)], dtype=object)
     frame = pd.DataFrame({"b": np.arange(12.0), "mass": pd.Series(values, dtype=object)})
     y = np.arange(12) % 2
-    message = (
-        "Column 'mass' holds numbers, but '37O0' in row 8: mend it, or name the column in categorical_fea"
-    )
+    message = "Column 'mass' holds numbers, but '37O0' in row 8: correct the value, or list the column in "
     for categorical in ("from_dtype", ["b"]):
         with pytest.raises(ValueError, match=message):
             RodeoClassifier(categorical_features=categorical).fit(frame, y)
@@ -509,7 +507,7 @@ def test_groups_in_parts_and_files(tmp_path):
         ([1, None, 2, 2], "but row 1 has none"),
         (np.array(["2020", "NaT", "2021", "2021"], dtype="M8[ns]"), "but row 1 has none"),
         ([7, 7, 7, 7], "at least two groups, got one"),
-        ([1, 1, 2, 2], "each class lies in a single one"),
+        ([1, 1, 2, 2], "each class is in a single group"),
     ],
 )
 @pytest.mark.parametrize("estimator", [RodeoClassifier, CorralClassifier])
@@ -527,7 +525,7 @@ def test_groups_of_all_parts_count_together():
 
 def test_rows_without_weight_are_of_no_group():
     X, y = np.arange(12.0).reshape(6, 2), [0, 0, 0, 1, 1, 1]
-    with pytest.raises(ValueError, match="each class lies in a single one"):
+    with pytest.raises(ValueError, match="each class is in a single group"):
         RodeoClassifier().fit(X, y, [1, 1, 0, 1, 1, 1], groups=[1, 1, 2, 3, 3, 3])
     RodeoClassifier().fit(X, y, groups=[1, 1, 2, 3, 3, 3])
 

@@ -859,7 +859,7 @@ def test_refuses_in_one_sentence(rows, classifier, tmp_path):
         (
             (X, np.where(np.arange(120) == 7, "six", y)),
             {},
-            "y holds the class 'six' in row 7, which the estimator does not know.",
+            "y holds the class 'six' in row 7, which is not a class of the estimator.",
         ),
         ((X,), {"max_samples": 0}, "max_samples"),
         ((X,), {"held_out": other}, "held_out has the classes ['a'"),

@@ -1,4 +1,4 @@
-"""Assessment: what `assess` returns."""
+"""Assessment: the result of `assess`, which stores and prints the numbers of each row."""
 
 from __future__ import annotations
 
@@ -16,41 +16,43 @@ from corral.sentences.tables import number_of_novel_rows
 if TYPE_CHECKING:
     import pandas as pd
 
-# Rows that are shown, in a terminal and in a notebook.
+# Largest number of rows that are shown, in a terminal and in a notebook.
 _MOST_PRINTED = 5
 _MOST_IN_NOTEBOOKS = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Assessment:
-    """Probabilities, typicality, novelty and prediction sets of samples.
+    """Probabilities, typicality, novelty and prediction sets of new rows, the samples.
 
     Attributes
     ----------
     classes : ndarray of shape (n_classes,)
-        Class labels.
+        Class labels, sorted.
     proba : ndarray of shape (n_samples, n_classes)
-        Probabilities, as `predict_proba` returns them.
+        Probabilities of the classes; see `predict_proba`.
     scores : ndarray of shape (n_samples, n_classes)
-        Scores whose p-value is the typicality: about 0 at a typical row of a class, lower at other rows. The
-        nearest class has the highest score; novelty is the p-value of this score.
+        Scores whose p-values are the typicality: about 0 at a typical row of a class, lower at other rows.
+        The class with the highest score is the *nearest class* of a sample.
     typicality : ndarray of shape (n_samples, n_classes)
-        As `typicality` returns it.
+        P-values of the scores in each class; see `RodeoClassifier.typicality`.
     novelty : ndarray of shape (n_samples,)
-        Share of the training rows that are at most as typical at their best class, the sample counted among
-        them. It is interpolated between scores of these rows, and depends on the margin below the lowest.
+        P-values of the scores of the nearest classes: the share of the training rows of all classes and the
+        sample whose score in their nearest class is at most as high as the score of the sample. The share is
+        interpolated between scores of training rows. If a sample has a lower score than all training rows,
+        it depends on the difference.
     is_novel : ndarray of shape (n_samples,), bool
-        As `is_novel` returns it, at the default level: whether `novelty` is at most 0.01.
+        Whether `novelty` is at most 0.01, the default level of `RodeoClassifier.is_novel`.
     sets : ndarray of shape (n_samples, n_classes), bool
-        As `predict_set` returns them.
+        Which labels are in the prediction sets; see `RodeoClassifier.predict_set`.
     coverage : float
-        Coverage of the sets.
+        Coverage of the prediction sets.
     index : Index or None
-        Index of a pandas frame; None numbers the samples.
+        Index of `X` if it is a pandas frame; None if the samples are identified by their positions.
 
     See Also
     --------
-    corral.CorralClassifier.assess : Makes it.
+    corral.CorralClassifier.assess : Returns an Assessment.
 
     Examples
     --------
@@ -80,21 +82,24 @@ class Assessment:
 
     @property
     def label(self) -> NDArray[Any]:
-        """Most probable class (n_samples,) of each sample."""
+        """Label (n_samples,) of the most probable class of each sample."""
         labels: NDArray[Any] = self.classes[self.proba.argmax(axis=1)]
         return labels
 
     @property
     def nearest_typicality(self) -> Floats:
-        """Typicality (n_samples,) of the class nearest to each sample, the one with the highest score."""
+        """Typicality (n_samples,) of each sample in its nearest class."""
         nearest: Floats = self.typicality[range(len(self)), self.scores.argmax(axis=1)]
         return nearest
 
     def to_frame(self) -> pd.DataFrame:
-        """One line per sample (needs pandas), with the index of the samples.
+        """Make a pandas frame with one row per sample.
 
-        The columns are "label", "p_CLASS" for each class, "typicality" (of the nearest class), "novelty",
-        "novel", and "set" (a tuple of labels).
+        Returns
+        -------
+        frame : DataFrame
+            The columns are "label", "p_CLASS" for each class (its probability), "typicality" (in the nearest
+            class), "novelty", "novel", and "set" (a tuple of labels). The index is the index of the samples.
         """
         import pandas as pd
 
@@ -106,7 +111,7 @@ class Assessment:
         return frame
 
     def _sets(self, n_rows: int) -> list[list[Any]]:
-        """Labels in the sets of the first samples."""
+        """List the labels in the prediction sets of the first `n_rows` samples."""
         return [self.classes[labels].tolist() for labels in self.sets[:n_rows]]
 
     def __repr__(self) -> str:
@@ -114,7 +119,7 @@ class Assessment:
         return "\n".join([self._heading(), *lines, *self._more(_MOST_PRINTED)])
 
     def _repr_html_(self) -> str:
-        """Show a table of the first samples in notebooks."""
+        """Make the HTML table of the first samples that notebooks show."""
         heads = ("row", "label", "probability", "typicality", "novel", f"set with coverage {self.coverage:g}")
         lines = [
             (name, str(label), f"{probability:.2f}", f"{typicality:.2f}", "novel" * novel, set_text(labels))
@@ -130,18 +135,18 @@ class Assessment:
         return f"Assessment of {counted(len(self), 'row')}: {number_of_novel_rows(int(self.is_novel.sum()))}"
 
     def _cells(self, most: int) -> list[tuple[str, Any, float, float, bool, list[Any]]]:
-        """Name, label, its probability, typicality, novelty and set of the first samples."""
+        """List name, label, its probability, typicality, novelty test and set of the first samples."""
         names = [str(name) for name in (range(len(self)) if self.index is None else self.index[:most])]
         columns = (self.label, self.proba.max(axis=1), self.nearest_typicality, self.is_novel)
         cells = (column[:most].tolist() for column in columns)
         return list(zip(names[:most], *cells, self._sets(most), strict=True))
 
     def _more(self, shown: int) -> list[str]:
-        """Say how many samples are not shown."""
+        """Write how many samples are not shown; an empty list if all are shown."""
         return [f"... and {counted(len(self) - shown, 'more row')}"] if shown < len(self) else []
 
 
 def probability_columns(classes: NDArray[Any], proba: Floats) -> dict[str, Any]:
-    """Columns of a table: the label of each row, and the probabilities (n_rows, n_classes) of the classes."""
+    """Make the columns "label" and "p_CLASS" for each class from probabilities (n_rows, n_classes)."""
     columns = {f"p_{label}": column for label, column in zip(classes.tolist(), proba.T, strict=True)}
     return {"label": classes[proba.argmax(axis=1)], **columns}

@@ -25,9 +25,10 @@ Categorical = Literal["from_dtype"] | ArrayLike | None
 
 
 class TableEstimator(BaseEstimator):
-    """An estimator that takes tables as they are: with missing values and categories.
+    """Base class of estimators that accept tables with missing values and categories.
 
-    Subclasses are dataclasses whose fields are the parameters: scikit-learn reads them from `__init__`.
+    Subclasses are dataclasses whose fields are the parameters. scikit-learn reads the parameters from the
+    generated `__init__`.
     """
 
     n_features_in_: int
@@ -39,7 +40,7 @@ class TableEstimator(BaseEstimator):
     verbose: int
 
     def _validate_columns(self, d: int, categories: Integers | None) -> None:
-        """Refuse a fitted estimator whose columns or categories do not fit its encoding."""
+        """Raise ValueError unless a fitted estimator has d variables with these numbers of categories."""
         validate_columns(self, self.encoding_.n_columns)
         if len(self.encoding_.categories) != d or not equal_or_none(self.encoding_.counts, categories):
             raise ValueError("the encoding has other numbers of categories")
@@ -53,7 +54,7 @@ class TableEstimator(BaseEstimator):
         *,
         reset: bool,
     ) -> TrainingRows:
-        """Validate training rows and learn their categories; without `reset` the rows follow earlier ones."""
+        """Validate training rows and learn their categories; `reset` is False if rows are added to a fit."""
         table = read_table(self, X, y, categorical=self.categorical_features, reset=reset, extend=not reset)
         check_classification_targets(table.y)
         n = len(table.X)
@@ -61,17 +62,17 @@ class TableEstimator(BaseEstimator):
         return TrainingRows(table.X, table.y, weights, self.encoding_.counts, check_groups(groups, n))
 
     def _check_samples(self, X: ArrayLike) -> Floats:
-        """Validate samples of a fitted estimator; return them (n_samples, n_features) as numbers."""
+        """Validate new rows for a fitted estimator; return numbers (n_samples, n_features)."""
         return self._check_table(X).X
 
     def _check_table(self, X: ArrayLike) -> CheckedTable:
-        """Validate samples of a fitted estimator, and warn of unknown categories and of what is no date."""
+        """Validate new rows of a fitted estimator; warn of unknown categories and texts that are no dates."""
         check_is_fitted(self)
         table = read_table(self, X, reset=False)
         if table.unknown:
             warn_user(unknown_categories(table.unknown_counts), UnknownCategoriesWarning)
         for name, strange in table.undated.items():
-            remedy = "write dates as in training, or like 2020-12-31"
+            remedy = "write dates as in the training rows, or like 2020-12-31"
             warn_user(f"{no_dates(name, strange)}: {remedy}.", UnknownCategoriesWarning)
         return table
 
@@ -85,7 +86,7 @@ class TableEstimator(BaseEstimator):
 
 
 class ClassEstimator(TableEstimator):
-    """An estimator that learns classes from labelled rows."""
+    """Base class of estimators that learn classes from labeled rows."""
 
     def fit(
         self,
@@ -94,29 +95,31 @@ class ClassEstimator(TableEstimator):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Learn the classes from their rows, and find the variables that describe them.
+        """Fit the estimator to labeled rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Training rows: numbers, and in frames also text, categories and booleans, all with missing values
-            (NaN, None, pandas' NA, polars' null). Columns of dates, of type or text, become variables: days
-            since 2000, month, weekday and hour, those that vary (`ColumnKindWarning` names them), unless
-            `categorical_features` names the column. `explain` and reports name rows by the index of a pandas
-            frame, unless it counts from 0 and has no name.
+            Training rows: numbers, and in frames and arrays of objects also text, categories, booleans and
+            dates. Values may be missing (NaN, None, pandas' NA, polars' null). A column of dates, by its type
+            or by its texts, becomes up to four variables: days since 2000, month, weekday and hour, if they
+            vary. A `ColumnKindWarning` lists the variables. Columns in `categorical_features` are not read as
+            dates. If `X` is a pandas frame, `explain` and reports identify rows by its index, unless this is
+            0, 1, 2, ... without a name.
         y : array-like of shape (n_samples,)
-            Their classes; at least two. They must be given.
+            Labels of the rows, of at least two classes. Required: the default None is an error.
         sample_weight : array-like of shape (n_samples,), default=None
-            How much each row matters, up to a common factor; weight 0 equals removal.
+            Weights of the rows. A common factor changes nothing, and a row of weight 0 is ignored.
         groups : array-like of shape (n_samples,), default=None
-            Which rows belong together, such as the rows of one patient: a row is always left out with its
-            group. Two groups count as one if more than half of the distinct rows of the smaller one are
-            duplicates of rows of the other, as where a patient was entered twice. Some class must have rows
-            of two groups. The tests of `describe` take into account that rows of a group are alike.
+            Group of each row, such as the patient. A row is always left out together with its group. Two
+            groups are joined if more than half of the distinct rows of the smaller group are duplicates of
+            rows of the other group, for example if a patient was entered twice. At least one class must have
+            rows of two groups. The tests of `describe` take into account that rows of a group are alike.
 
         Returns
         -------
         self : estimator
+            The fitted estimator.
         """
         with unchanged_by_errors(self):
             rows = self._check_rows(X, y, sample_weight, groups, reset=True)
@@ -125,27 +128,27 @@ class ClassEstimator(TableEstimator):
 
     @abstractmethod
     def _learn_at_once(self, training: TrainingRows) -> Self:
-        """Fit validated rows; no further rows will follow."""
+        """Fit validated rows, where rows cannot be added later."""
 
     def _name_rows(self, X: Any) -> None:
-        """Keep the names of the training rows, where the estimator has a use for them."""
+        """Store the names of the training rows, if the estimator uses them; by default it does not."""
 
 
 class TableSelector(SelectorMixin, ClassEstimator):
-    """A step of a pipeline that keeps the selected columns of a table as they are."""
+    """Base class of selectors: steps of a pipeline that keep the selected columns of a table unchanged."""
 
     classes_: NDArray[Any]
-    _selected: ClassVar[str]  # name of the attribute that says which variables a class has
+    _selected: ClassVar[str]  # attribute with the selected variables of each class, (n_classes, n_features)
 
     def _get_support_mask(self) -> Bools:
         check_is_fitted(self)
         variables = np.logical_or.reduce(getattr(self, self._selected))
         mask = np.zeros(self.encoding_.n_columns, dtype=np.bool_)
-        mask[self.encoding_.column_positions()[variables]] = True  # of a date, if one of its variables is
+        mask[self.encoding_.column_positions()[variables]] = True  # of dates, if any of their variables is
         return mask
 
     def _validate_selected(self) -> tuple[int, int]:
-        """Refuse classes and selected variables that no fit could have left; return their numbers."""
+        """Raise ValueError if attributes of a fitted selector disagree; return (n_classes, n_features)."""
         selected = getattr(self, self._selected)
         shape = self.classes_.size, selected.shape[-1]
         self._validate_columns(shape[1], self.encoding_.counts)
@@ -154,12 +157,23 @@ class TableSelector(SelectorMixin, ClassEstimator):
         return shape
 
     def transform(self, X: ArrayLike) -> Any:
-        """Keep the columns of the selected variables, with their categories and missing values.
+        """Keep the columns of the selected variables.
 
-        `X` has the columns of `fit`, of the same kinds; the result is an array or a frame like `X`.
+        A column of dates is kept if any of its variables is selected.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows with the same columns as in `fit`.
+
+        Returns
+        -------
+        X_selected : ndarray or frame of shape (n_samples, n_selected)
+            Selected columns of `X`, with their categories and missing values. It is an array, unless `X` is a
+            pandas frame and `set_output` was called, as in scikit-learn.
         """
         check_is_fitted(self)
-        read_table(self, X, reset=False)  # an error names a column of another kind
+        read_table(self, X, reset=False)  # raises an error with the name of a column of another kind
         return super().transform(X)
 
     def __sklearn_tags__(self) -> Any:

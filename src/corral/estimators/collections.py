@@ -1,4 +1,7 @@
-"""Methods that compute each row on its own also take dask collections, block by block."""
+"""A decorator with which methods that compute rows independently also accept dask collections.
+
+A dask collection is a lazy array or frame; it consists of blocks, which are chunks or partitions of rows.
+"""
 
 from __future__ import annotations
 
@@ -16,21 +19,22 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def is_collection(X: Any) -> bool:
-    """Whether X is a dask collection, without importing dask."""
+    """Test whether X is a dask collection; dask is not imported."""
     return hasattr(X, "__dask_graph__")
 
 
 def by_rows(
     *axes: Literal["classes", "features"], dtype: type[Any] | None = None
 ) -> Callable[[Method], Method]:
-    """Let a method of a classifier take dask collections, and return one with the same chunks and index.
+    """Make a decorator for methods of classifiers, which applies the method to each block of a collection.
 
-    `axes` are the axes of the result after the samples; labels have none. The `dtype` of the result is by
-    default float64 if it has such axes, and else that of the labels.
+    The result for a dask collection is a dask collection with the same chunks and index. `axes` are the axes
+    of the result after the first axis, the samples; a method that returns one label per sample has none. The
+    default `dtype` is float64 if there are `axes`, otherwise the type of the labels.
     """
 
     def decorate(method: Method) -> Method:
-        name = method.__name__  # a block is sent with the name: the method itself cannot be pickled
+        name = method.__name__  # tasks look the method up by its name, since it cannot be pickled
 
         @wraps(method)
         def rows_or_blocks(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
@@ -55,11 +59,11 @@ def by_rows(
 
 
 def _map_blocks(compute_block: Callable[[Any, Any], Any], estimator: Any, X: Any, empty: Any) -> Any:
-    """Apply a method, whose result for no rows is `empty`, to the blocks of a collection."""
+    """Apply a method to the blocks of a collection; `empty` is the result of the method for no rows."""
     import dask
     import dask.array as da
 
-    # One copy of the estimator for all blocks, and no time spent on a hash of its rows.
+    # All blocks share one copy of the estimator. `pure=False` saves the time to hash its rows.
     shared = dask.delayed(estimator, pure=False, traverse=False)
     if isinstance(X, da.Array):
         if X.ndim != 2:
@@ -79,12 +83,15 @@ def _map_blocks(compute_block: Callable[[Any, Any], Any], estimator: Any, X: Any
 
     if not isinstance(X, dd.DataFrame):
         raise TypeError(f"X must be a dask array or dataframe, got {type(X).__name__}.")
-    meta = _framed(empty, X._meta[:0], estimator.classes_)  # noqa: SLF001 (as map_partitions itself does)
+    meta = _framed(empty, X._meta[:0], estimator.classes_)  # noqa: SLF001 (map_partitions uses _meta as well)
     return X.map_partitions(compute_block, shared, meta=meta)
 
 
 def _framed(result: NDArray[Any], block: Any, classes: NDArray[Any]) -> Any:
-    """Return labels of a frame as a series and numbers per class as a frame; three axes stay an array."""
+    """Make a pandas result if the block is a frame: a series from one axis, a frame from two axes.
+
+    Arrays with three axes stay arrays.
+    """
     if not hasattr(block, "iloc") or result.ndim == 3:
         return result
     import pandas as pd

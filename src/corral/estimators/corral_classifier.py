@@ -1,4 +1,4 @@
-"""CorralClassifier: a pool of class densities, chosen and calibrated by leave-one-out."""
+"""CorralClassifier: a pool of density models ("members"), weighted and calibrated by leave-one-out."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from corral.pool.learning import PoolSettings, learn_pool
 from corral.pool.members import kind_of
 from corral.pool.model import PoolModel
 
-# A class with more rows is compressed, by default.
+# Default of `max_rows`: a class with more rows is compressed.
 MAX_ROWS = 3000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PoolMember(DensityClassifier):
-    """One member of a pool as a classifier, at the temperature at which it is calibrated.
+    """One member of a pool as a classifier, calibrated on its own.
 
-    `CorralClassifier` makes it; it cannot be fitted by itself.
+    `CorralClassifier.members_` lists such classifiers; they cannot be fitted.
     """
 
-    name: str = ""  # the kind of its densities, and their scale
+    name: str = ""  # kind and scale of the class densities
     n_jobs: int | None = None
     verbose: int = 0
 
     model_: PoolModel = field(init=False)
-    categorical_features = "from_dtype"  # no parameter: the pool has read the columns
+    categorical_features = "from_dtype"  # not a parameter, since the pool has already encoded the columns
 
     def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
         raise TypeError("a member of a pool cannot be fitted by itself: fit a CorralClassifier.")
@@ -45,10 +45,10 @@ class PoolMember(DensityClassifier):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class CorralClassifier(DensityClassifier):
-    r"""Classify by a pool of class densities, weighed and calibrated by leave-one-out.
+    r"""Classify by a pool of class densities, weighted and calibrated by leave-one-out.
 
-    No density is best for all tables, so several are pooled. The posterior comes from a weighted sum of log
-    densities,
+    No kind of density is best for all tables, so the pool combines several, its *members*. A member is one
+    model of all class densities. The probabilities come from a weighted sum of the members' log densities,
 
     .. math::
 
@@ -58,59 +58,63 @@ class CorralClassifier(DensityClassifier):
             + \varepsilon \pi_y, \qquad \varepsilon = \frac 1 {n + 2}.
 
     The members :math:`\hat p_m` are kernel densities on different scales and with different kernels. The
-    weights :math:`w_m > 0` minimise the leave-one-out log loss, which calibrates the probabilities. They are
-    shrunk towards equal weights of members that are each calibrated on their own. The prior mixing
-    :math:`\varepsilon`, Laplace's rule of succession for an error that n rows have not shown, keeps
-    probabilities below 1 where there are few rows.
+    weights :math:`w_m > 0` minimize the leave-one-out log loss, which calibrates the probabilities; a penalty
+    shrinks them towards equal shares of members that are each calibrated on their own. :math:`\varepsilon`,
+    the *prior mixing*, keeps probabilities away from 0 and 1 if there are few rows. By Laplace's rule of
+    succession it is the probability of an error that did not occur in n rows.
 
     Parameters
     ----------
     priors : {"empirical", "uniform"}, dict or array-like of shape (n_classes,), default="empirical"
-        Class probabilities :math:`\pi_y`: the shares of training rows, equal ones, or given ones, as
-        ``{class: prior}`` or in the order of `classes_`. Classes have the same weights in the search.
+        Class probabilities :math:`\pi_y`: "empirical" for the shares of the training rows, "uniform" for
+        equal priors, or numbers, as ``{class: prior}`` or in the order of `classes_`. In the log loss that is
+        minimized each class has its prior as its total weight.
     class_weight : "balanced", dict or None, default=None
-        Factors of the priors, as ``{class: weight}``; a class that is not named has weight 1. "balanced"
-        makes all classes equal, as ``priors="uniform"`` does.
+        Factors of the priors, as ``{class: weight}``; a class that is not in the dict has weight 1.
+        "balanced" makes the priors equal, as ``priors="uniform"`` does.
     min_effect : float, default=0.15
         Least effect of a marker, as Cliff's delta; see `MarkerSelector`.
     categorical_features : {"from_dtype"} or array-like or None, default="from_dtype"
         Which columns hold categories rather than measurements; see `RodeoClassifier`.
     max_rows : int or None, default=3000
-        A class with more rows is compressed to so many centroids of its rows or, in tables with missing
-        values, categories or groups, to a random subsample of so many rows, so that neither predictions nor
-        model files grow with the rows. None keeps all rows.
+        A class with more than `max_rows` rows is compressed to `max_rows` centroids of its rows. In tables
+        with missing values, categories or groups it is compressed to a random subsample of `max_rows` rows
+        instead. So neither the time of predictions nor the size of model files grows with the number of
+        rows. If it is None, no class is compressed.
     n_jobs, verbose
         As in `RodeoClassifier`.
     random_state : int, RandomState or None, default=None
-        Divides the rows into folds and, in large tables, picks the rows that the search reads. Up to 400 rows
-        are divided several times, so that probabilities change little with the seed.
+        Divides the rows into folds and, in large tables, picks the rows that leave-one-out uses. A table of
+        up to 400 rows is divided several times, so that probabilities depend little on the seed.
 
     Attributes
     ----------
-    members_ : list of classifiers
-        The members that are kept, each a classifier of its own, the heaviest first.
+    members_ : list of PoolMember
+        The members of the pool as classifiers, the largest weight first.
     member_weights_ : ndarray of shape (n_members,)
-        Their weights :math:`w_m`.
+        Weights :math:`w_m` of the members.
     cv_accuracy_ : float
-        Leave-one-out accuracy to expect. Each fifth of the rows is predicted with member weights fitted to
-        the other four, so that the choice of weights does not bias it. Classes have the weights of the
-        priors: with uniform priors it is the mean of the recalls. With few rows of many classes it is too
-        high: with 30 classes of five rows of noise each it is 0.044 instead of 0.033.
+        Estimate of the accuracy by leave-one-out. Each fifth of the rows is predicted with member weights
+        that are fitted to the other four fifths, so that fitting the weights does not bias the estimate. Each
+        class has its prior as its total weight: with uniform priors the accuracy is the mean of `cv_recall_`.
+        With many classes of few rows the estimate is too high: with 30 classes of five rows of noise it is
+        0.044 instead of 0.033.
     cv_log_loss_ : float
-        Log loss to expect, computed in the same way.
+        Estimate of the log loss, computed like `cv_accuracy_`.
     cv_balanced_accuracy_ : float
-        Mean of `cv_recall_` over the classes, rare or frequent.
+        Mean of `cv_recall_` over the classes.
     cv_recall_ : ndarray of shape (n_classes,)
-        Share of the rows of each class that get its label, computed in the same way; NaN for a class
-        without rows.
+        Share of the rows of each class that are predicted as this class, computed like `cv_accuracy_`; NaN
+        for a class without rows.
     member_scores_ : dict of arrays
-        One entry per kind of member that was tried: "member", "scale", "bandwidth" and "pull" (the factor by
-        which rows are shrunk towards the mean of their class), and by leave-one-out "accuracy", "log_loss"
-        and "temperature"; "weight" and "share" of the pool. `pandas.DataFrame` takes it.
+        Columns of a table of the members that were tried, for example for `pandas.DataFrame`: "member" (the
+        kind), "scale", "bandwidth", "pull" (the factor by which rows are shrunk towards the mean of their
+        class); "accuracy", "log_loss" and "temperature" of the member alone, by leave-one-out; "weight" and
+        "share" in the pool, 0 for members that were dropped.
     markers_ : ndarray of shape (n_classes, n_features), bool
-        Which variables mark each class, whatever predicts best; see `describe` and `MarkerSelector`.
+        Which variables mark each class, by the tests of `MarkerSelector`; the members do not matter.
     model_ : PoolModel
-        All that `fit` has learnt.
+        Everything that `fit` learns.
     classes_, class_count_, class_prior_, n_duplicates_, feature_importances_, n_features_in_,
     feature_names_in_
         As in `RodeoClassifier`.
@@ -118,35 +122,35 @@ class CorralClassifier(DensityClassifier):
     See Also
     --------
     RodeoClassifier : The paper's rule, which chooses bandwidths at each sample by the Rodeo.
-    MarkerSelector : The variables that mark each class, without a classifier.
-    write_report : A page with what it has learnt.
-    save_model : A file to load it from.
+    MarkerSelector : Finds the variables that mark each class, without a classifier.
+    write_report : Writes an HTML page about a fitted classifier.
+    save_model : Writes a fitted classifier to a file.
 
     Notes
     -----
-    Everything that is fitted to labels is fitted anew for each fold, and every row is predicted without
-    itself and its duplicates. Above 20,000 rows the search uses a random subsample, in proportion to the
-    classes. In each class it predicts at most 2000 / n_classes rows, picked at random. The members are fitted
-    to all rows. A member uses at most 0.4 times as many measurements as there are rows, but no fewer than 30
-    and no more than 200. In wider tables the variables in which the classes differ most are chosen within
-    each fold.
+    In leave-one-out, everything that is fitted to labels is fitted anew for each fold, and every row is left
+    out of its own prediction together with its duplicates. From tables of more than 20,000 rows, a random
+    subsample is used in which the classes keep their shares. At most 2000 / n_classes random rows of each
+    class are predicted. The final members are fitted to all rows. A member uses at most 0.4 times as many
+    variables (of measurements) as there are rows, but never fewer than 30 or more than 200. In wider tables
+    it uses the variables in which the classes differ most, chosen within each fold.
 
     If a class has more than `max_rows` rows, scales, members and markers are learnt from about 100,000 of
-    them. The kernels on the centroids keep the mean and the covariance of the class. Rows that the search
-    predicts are in no centroid: they calibrate weights, typicality and prediction sets. The guide has the
-    details.
+    them. The kernels on the centroids keep the mean and the covariance of the class. The rows that
+    leave-one-out predicts are in no centroid: they calibrate weights, typicality and prediction sets. The
+    guide has the details.
 
-    No member chooses bandwidths at each sample, as the paper does: it costs more and predicts worse. Use
-    `RodeoClassifier` for that.
+    No member chooses bandwidths at each sample, as `RodeoClassifier` does: this takes longer and predicts
+    worse.
 
     References
     ----------
     .. [1] W.-P. N. Chen, Y.-c. I. Chang. Fast multi-class probabilistic classifier by sparse
        non-parametric density estimation.
     .. [2] M. West. Approximating posterior distributions by mixtures. Journal of the Royal Statistical
-       Society B 55 (1993), on kernels that are shrunk towards a mean.
+       Society B 55 (1993). Kernels that are shrunk towards a mean.
     .. [3] C. Genest, J. V. Zidek. Combining probability distributions: a critique and an annotated
-       bibliography. Statistical Science 1 (1986), on logarithmic pools.
+       bibliography. Statistical Science 1 (1986). Logarithmic pools.
 
     Examples
     --------
@@ -180,14 +184,14 @@ class CorralClassifier(DensityClassifier):
             raise ValueError("min_effect differs from the min_effect of the model")
 
     def _check_parameters(self) -> float:
-        """Refuse a bad parameter, other than the priors; return the least effect of a marker."""
+        """Check all parameters but the priors; return `min_effect`."""
         check_n_jobs(self.n_jobs)
         if self.max_rows is not None:
             check_integer("max_rows", self.max_rows)
         return check_number("min_effect", self.min_effect, 0.0, 1.0, inclusive=True)
 
     def _settings(self, classes: NDArray[Any], class_totals: Floats) -> PoolSettings:
-        """Settings of a pool whose classes have these sums of weights (n_classes,)."""
+        """Make the settings of the pool; `class_totals` (n_classes,) are sums of row weights."""
         return PoolSettings(
             prior=class_priors(self, classes, class_totals),
             empirical=are_empirical(self),
@@ -196,7 +200,7 @@ class CorralClassifier(DensityClassifier):
         )
 
     def _learn_at_once(self, training: TrainingRows) -> Self:
-        """Warn if all classes have a single row, which `partial_fit` may begin with; then fit."""
+        # Only `fit` warns: `partial_fit` may begin with single rows.
         warn_of_single_rows(training.y)
         return super()._learn_at_once(training)
 
@@ -208,7 +212,7 @@ class CorralClassifier(DensityClassifier):
 
     @property
     def members_(self) -> list[PoolMember]:
-        """The members that are kept, the heaviest first."""
+        """The members of the pool as classifiers, the largest weight first."""
         members = []
         for kept, model in zip(self.model_.pool.members, self.model_.single_members, strict=True):
             member = PoolMember(name=kept.title, n_jobs=self.n_jobs, verbose=self.verbose)
@@ -219,24 +223,24 @@ class CorralClassifier(DensityClassifier):
 
     @property
     def member_weights_(self) -> Floats:
-        """Weights of the members."""
+        """Weights (n_members,) of the members."""
         return self.model_.pool.weights
 
     @property
     def member_scores_(self) -> dict[str, Any]:
-        """One entry per kind of member that was tried."""
+        """Columns of a table of the members that were tried."""
         table = self.model_.pool.table
         titles = [kind_of(identifier).title for identifier in table["member"]]
         return {**table, "member": np.array(titles, dtype=object)}
 
     @property
     def cv_accuracy_(self) -> float:
-        """Leave-one-out accuracy to expect."""
+        """Estimate of the accuracy by leave-one-out."""
         return self.model_.pool.scores.accuracy
 
     @property
     def cv_log_loss_(self) -> float:
-        """Leave-one-out log loss to expect."""
+        """Estimate of the log loss by leave-one-out."""
         return self.model_.pool.scores.log_loss
 
     @property
@@ -246,10 +250,10 @@ class CorralClassifier(DensityClassifier):
 
     @property
     def cv_recall_(self) -> Floats:
-        """Share of the rows of each class that get its label; NaN for a class without rows."""
+        """Share (n_classes,) of the rows of each class that are predicted as this class; NaN without rows."""
         return self.model_.pool.scores.recall
 
     @property
     def markers_(self) -> Bools:
-        """Which variables mark each class, whatever predicts best."""
+        """Which variables mark each class (n_classes, n_features)."""
         return self.model_.contrast.markers

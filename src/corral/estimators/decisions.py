@@ -1,4 +1,4 @@
-"""Decisions: labels of least expected cost, or none."""
+"""Decisions: for each row the label of least expected cost, or no label if every label costs too much."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from corral.array_types import Floats
 
 
 def check_reject_cost(name: str, cost: float) -> None:
-    """Refuse a cost that is not a finite number."""
+    """Raise ValueError if a cost is not a finite number; `name` is the name of the parameter."""
     if not isinstance(cost, Real) or isinstance(cost, bool | np.bool_) or not math.isfinite(cost):
         raise ValueError(f"{name} must be a finite number, got {cost!r}.")
 
@@ -23,7 +23,10 @@ def check_reject_cost(name: str, cost: float) -> None:
 def least_costly(
     proba: Floats, costs: Floats, classes: NDArray[Any], reject_cost: float | None
 ) -> NDArray[Any]:
-    """Labels (n_samples,) of least expected cost, None where each costs more than `reject_cost`."""
+    """Choose the labels (n_samples,) of least expected cost; None if that cost exceeds `reject_cost`.
+
+    `proba` has the shape (n_samples, n_classes) and `costs` the shape (n_classes, n_classes).
+    """
     expected = proba @ costs
     labels: NDArray[Any] = classes.astype(object)[expected.argmin(axis=1)]
     if reject_cost is not None:
@@ -32,7 +35,10 @@ def least_costly(
 
 
 def check_costs(costs: Any, classes: NDArray[Any]) -> Floats:
-    """Costs (n_classes, n_classes) by true and by decided class, in the order of the classes."""
+    """Check the parameter `costs` of `decide`; return an array (n_classes, n_classes).
+
+    Rows are true classes and columns are chosen labels, both in the order of `classes`.
+    """
     labels, given = classes.tolist(), costs
     if hasattr(costs, "columns") and hasattr(costs, "loc"):
         check_class_names("the index of costs", list(costs.index), labels)
@@ -50,35 +56,37 @@ def check_costs(costs: Any, classes: NDArray[Any]) -> Floats:
         raise ValueError(f"costs must be numbers, got {shown}.") from None
     n = len(labels)
     if matrix.shape != (n, n):
-        raise ValueError(f"costs must have the shape ({n}, {n}), one for each class, got {matrix.shape}.")
+        raise ValueError(
+            f"costs must have the shape ({n}, {n}), a row and a column for each class, got {matrix.shape}."
+        )
     if not np.isfinite(matrix).all():
         a, b = np.argwhere(~np.isfinite(matrix))[0].tolist()
         raise ValueError(
-            f"costs must be finite, but to decide for {labels[b]!r} where {labels[a]!r} is true costs "
+            f"costs must be finite, but the cost of label {labels[b]!r} for class {labels[a]!r} is "
             f"{matrix[a, b]}."
         )
     return matrix
 
 
 def check_class_names(where: str, names: list[Any], labels: list[Any]) -> None:
-    """Refuse labels that are missing, unknown, or there twice."""
+    """Raise ValueError unless `names` lists each of `labels` once; `where` is the subject of the message."""
     for name in names:
         if name not in labels:
-            raise ValueError(f"{where} must name classes, but {name!r} is not one of {labels}.")
+            raise ValueError(f"{where} must list classes, but {name!r} is not one of {labels}.")
     for label in labels:
         n = names.count(label)
         if n != 1:
-            fault = f"{label!r} is missing" if n == 0 else f"names {label!r} {n} times"
-            raise ValueError(f"{where} must name each class once, but {fault}.")
+            fault = f"{label!r} is missing" if n == 0 else f"{label!r} is listed {n} times"
+            raise ValueError(f"{where} must list each class once, but {fault}.")
 
 
 def _cost_in(costs: Mapping[Any, Any], true: Any, decided: Any) -> Any:
     row = costs[true]
     if not isinstance(row, Mapping):
-        raise ValueError(f"costs must be a dict of dicts, but that of {true!r} is {row!r}.")
+        raise ValueError(f"costs must be a dict of dicts, but costs[{true!r}] is {row!r}.")
     unknown = [name for name in row if name not in costs]
     if unknown:
-        raise ValueError(f"costs of {true!r} must name classes, but {unknown[0]!r} is not one of them.")
+        raise ValueError(f"costs[{true!r}] must list classes, but {unknown[0]!r} is not one of them.")
     if decided not in row and decided != true:
-        raise ValueError(f"costs must say what it costs to decide for {decided!r} where {true!r} is true.")
+        raise ValueError(f"costs[{true!r}] must have the cost of label {decided!r}.")
     return row.get(decided, 0.0)

@@ -1,4 +1,4 @@
-"""DensityClassifier: the methods that all classifiers by class densities share."""
+"""DensityClassifier: the methods that `RodeoClassifier` and `CorralClassifier` share."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from corral.model import LocalModel
 
 
 class DensityClassifier(ClassifierMixin, ClassEstimator):
-    """A classifier by class densities. All that it has learnt is in `model_`."""
+    """Base class of classifiers by class densities; `model_` is everything that `fit` learns."""
 
     model_: LocalModel
 
     def __corral_validate__(self) -> None:
-        """Refuse a model of another table; `load_model` calls it."""
+        """Raise ValueError if model and columns do not fit together; `load_model` calls this check."""
         self._validate_columns(self.model_.n_features, self.model_.data.n_categories)
 
     def partial_fit(
@@ -56,35 +56,37 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Add rows; `fit(A)` and then `partial_fit(B)` is the same as `fit` of A and B together.
+        """Add training rows: `fit(A)` and then `partial_fit(B)` equals `fit` of A and B together.
 
-        The rows are all kept, so this saves no memory or time over `fit`; their names are not. New categories
-        are learnt, but refused where their order counts.
+        All rows are kept, so `partial_fit` needs as much memory and time as `fit`. The names of rows are not
+        kept. New categories are added to their column; in a column of ordered categories they are an error.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Further training rows.
         y : array-like of shape (n_samples,)
-            Their classes, new ones allowed, but not of another kind: text, numbers or booleans.
+            Labels of the rows. New classes are allowed; the labels of all calls must be of one kind: text,
+            numbers or booleans.
         classes : array-like of shape (n_classes,), default=None
-            All classes to expect. A class without rows so far has density zero.
+            Labels of all classes that later calls may add. A class without rows has density zero.
         sample_weight : array-like of shape (n_samples,), default=None
-            How much each row matters, compared with all rows so far.
+            Weights of the rows, on the same scale as the weights in earlier calls.
         groups : array-like of shape (n_samples,), default=None
-            Which rows belong together; given for all parts or for none. Groups of different parts are
-            different, and each class may lie in a single one.
+            Group of each row. Pass groups in all calls or in none. Groups of different calls are different
+            groups, even if their ids are equal. All rows of a class may be in one group.
 
         Returns
         -------
-        self : estimator
+        self : DensityClassifier
+            The fitted classifier.
         """
         with unchanged_by_errors(self):
             first = not hasattr(self, "model_")
             if not first and not self.model_.has_all_rows:
                 raise ValueError(
-                    f"partial_fit needs the {self.model_.n_rows} rows of the fit, of which the model has "
-                    f"{len(self.model_.training.X)}: fit all rows together."
+                    f"partial_fit needs all {self.model_.n_rows} training rows, but the model keeps only "
+                    f"{len(self.model_.training.X)} of them: fit all rows together."
                 )
             before = None if first else self.encoding_
             rows = self._check_rows(X, y, sample_weight, groups, reset=first)
@@ -108,36 +110,104 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
 
     @by_rows()
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Most probable class (n_samples,) of each row of `X`."""
-        log_proba = self.predict_log_proba(X)  # first: it refuses an estimator without classes
+        """Predict the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to classify.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Predicted labels.
+        """
+        log_proba = self.predict_log_proba(X)  # before classes_, so that an unfitted estimator is an error
         labels: NDArray[Any] = self.classes_[log_proba.argmax(axis=1)]
         return labels
 
     @by_rows("classes")
     def predict_proba(self, X: ArrayLike) -> Floats:
-        """Probabilities (n_samples, n_classes) of each row of `X`, in the order of `classes_`."""
+        """Compute the probability of each class for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to classify.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_classes)
+            Probabilities, with classes in the order of `classes_`. Each row sums to 1.
+        """
         return np.exp(self.predict_log_proba(X))
 
     @by_rows("classes")
     def predict_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithms (n_samples, n_classes) of `predict_proba`."""
+        """Compute the logarithm of the probability of each class for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to classify.
+
+        Returns
+        -------
+        log_proba : ndarray of shape (n_samples, n_classes)
+            Natural logarithms of `predict_proba`.
+        """
         log_density = self.log_density(X)
         return self.model_.posterior(log_density)
 
     @by_rows("classes")
     def predict_joint_log_proba(self, X: ArrayLike) -> Floats:
-        """Logarithms (n_samples, n_classes) of prior times calibrated density."""
+        """Compute the logarithm of prior times calibrated density of each class for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to classify.
+
+        Returns
+        -------
+        log_joint : ndarray of shape (n_samples, n_classes)
+            Natural logarithms, with classes in the order of `classes_`; -inf if density or prior is 0.
+        """
         log_density = self.log_density(X)
         return self.model_.joint(log_density)
 
     def decision_function(self, X: ArrayLike) -> Floats:
-        """Log odds (n_samples,) of the second of two classes, or log probabilities (n_samples, n_classes)."""
+        """Compute log odds if there are two classes, otherwise log probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to classify.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            With two classes, the log odds of the second class in `classes_` against the first; they are above
+            0 if `predict` returns the second class. With more classes, `predict_log_proba`.
+        """
         log_proba = self.predict_log_proba(X)
         return log_proba[:, 1] - log_proba[:, 0] if self.classes_.size == 2 else log_proba
 
     @by_rows("classes")
     def log_density(self, X: ArrayLike) -> Floats:
-        """Logarithms (n_samples, n_classes) of the class densities of the scaled variables."""
+        """Compute the logarithm of each class density at each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows at which the densities are evaluated.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_samples, n_classes)
+            Natural logarithms of the densities of the scaled variables, with classes in the order of
+            `classes_`.
+        """
         samples = self._check_samples(X)
         warn_of_shift(self.model_, samples, feature_names(self))
         return self.model_.log_densities(samples, self._computation())
@@ -146,28 +216,29 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
     def decide(
         self, X: ArrayLike, costs: ArrayLike | Mapping[Any, Any], reject_cost: float | None = None
     ) -> NDArray[Any]:
-        """Label of least expected cost for each row of `X`.
+        """Choose the label of least expected cost for each row.
 
-        The expected cost of a label is the sum over the true classes of their probabilities times the costs
-        of the label. It is right if probabilities are calibrated and classes are as frequent as
-        `class_prior_` says. `CorralClassifier` calibrates its probabilities; those that `RodeoClassifier`
-        returns are often too certain, and its priors are uniform by default.
+        The expected cost of a label is the sum, over the classes, of the probability that the class is the
+        true one times the cost of the label if it is. It is right if probabilities are calibrated and the
+        frequencies of the classes are `class_prior_`. `CorralClassifier` calibrates its probabilities. The
+        probabilities of `RodeoClassifier` are often too close to 0 and 1, and its priors are uniform by
+        default.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows to label.
         costs : array-like of shape (n_classes, n_classes), DataFrame or dict
-            What it costs to decide for the class of a column where that of a row is true: in the order of
-            `classes_`, or with labels as the index and the columns of a frame, or as
-            ``{true: {decided: cost}}``, where right decisions that are not named cost nothing. Gains are
-            negative costs.
+            Costs by true class (rows) and chosen label (columns). An array has both in the order of
+            `classes_`; a frame has labels as index and as columns; a dict is ``{true: {chosen: cost}}``, in
+            which right labels that are left out cost 0. Gains are negative costs.
         reject_cost : float, default=None
-            Cost of no decision. By default there is always a decision.
+            Cost of choosing no label. If it is None, a label is always chosen.
 
         Returns
         -------
         labels : ndarray of shape (n_samples,), object
-            None, no decision, where each label is expected to cost more than `reject_cost`.
+            Chosen labels; None if the expected cost of every label exceeds `reject_cost`.
 
         Examples
         --------
@@ -175,7 +246,7 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         >>> from corral.datasets import make_shifted_groups
         >>> X, y = make_shifted_groups(100, groups=(1, 2), random_state=0)
         >>> classifier = CorralClassifier(random_state=0).fit(X, y)
-        >>> costs = {1: {2: 10.0}, 2: {1: 1.0}}  # to overlook a 1 costs ten times as much
+        >>> costs = {1: {2: 10.0}, 2: {1: 1.0}}  # label 2 for a row of class 1 costs 10
         >>> bool((classifier.decide(X, costs) == 1).sum() > 1.3 * (classifier.predict(X) == 1).sum())
         True
         """
@@ -186,32 +257,32 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
 
     @by_rows("classes")
     def typicality(self, X: ArrayLike) -> Floats:
-        """How typical each row of `X` is of each class, as a p-value.
+        """Compute how typical each row is of each class, as a p-value.
 
-        It is the share of training rows of the class, the row counted among them, that are at most as typical
-        as the row. A row from the same source as the training rows of the class has a typicality of at most
-        0.05 in about 5 of 100 cases. *About*, since a new row is compared with all training rows, but a
-        training row only with the others.
+        The typicality of a row is a share: of the training rows of the class and the row itself, the share
+        that is at most as typical of the class as the row. A row from the same source as the training rows of
+        the class has a typicality of at most 0.05 in about 5 of 100 cases. This holds only *about*, since the
+        density at a new row is made of all training rows, but at a training row of the other training rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            New rows. Training rows seem more typical than they are, since the densities are made of them.
+            New rows. The typicality of training rows is too high, since the densities are made of them.
 
         Returns
         -------
         typicality : ndarray of shape (n_samples, n_classes)
-            At least 1 / (n + 1) for a class of n rows. For a class with a single row, new rows are compared
-            with the training rows of all classes.
+            P-values, at least 1 / (n + 1) for a class of n rows. If a class has a single row, new rows are
+            compared with the training rows of all classes.
 
         Notes
         -----
-        Rows are compared by the log density of the class. Each training row is left out with its duplicates
-        and its group. A value more than three standard deviations from every value of its column in the class
-        lowers the score of a row. The guide has the details. In a pool everything that the score uses is
-        learnt without the fold of the training row. In `RodeoClassifier` scales and bandwidths are not, so
-        that with few rows, many variables or long tails more than 5 of 100 rows may have a typicality below
-        0.05.
+        Rows are compared by a score, the log density of the class. The score of a training row is computed
+        without the row, its duplicates and its group. A value that is more than three standard deviations
+        from every value of its column in the class lowers the score. The guide has the details. In
+        `CorralClassifier` everything that the score of a training row uses is learnt without its fold. In
+        `RodeoClassifier` scales and bandwidths are learnt with it: with few rows, many variables or long
+        tails, more than 5 of 100 new rows may have a typicality below 0.05.
 
         Examples
         --------
@@ -221,31 +292,34 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         >>> classifier = CorralClassifier(random_state=0).fit(X[1:], y[1:])
         >>> classifier.typicality(X[:1]).round(2)
         array([[0.94, 0.02, 0.02]])
-        >>> classifier.typicality(10 * X[:1]).round(2)  # in millimetres
+        >>> classifier.typicality(10 * X[:1]).round(2)  # in millimeters instead of centimeters
         array([[0.02, 0.02, 0.02]])
         """
         return evaluate_rows(self, X).judgement.typicality
 
     @by_rows(dtype=np.bool_)
     def is_novel(self, X: ArrayLike, level: float = NOVELTY_LEVEL) -> Bools:
-        """Whether each row of `X` is unlike all training rows: "none of these".
+        """Test whether each row is novel: unlike all training rows.
 
-        Such rows are also called outliers or anomalies. Rows of a new kind that lie close to a class of the
-        training rows are not novel.
+        Novel rows are also called outliers or anomalies. A row of an unknown class is not novel if it lies
+        close to a class of the training rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            New rows.
         level : float, default=0.01
-            A row is novel if its `novelty` (see `assess`) is at most this level: if, at its best class, it is
-            less typical than all but this share of the training rows of all classes together, each left out.
-            With fewer than 1 / level rows it must be less typical than every one of them by a margin, which
-            makes up for the rows that are missing.
+            Significance level. A row is novel if its `novelty` (see `Assessment`) is at most this level: of
+            the training rows, each left out, at most about this share is at most as typical of its nearest
+            class as the row is of its nearest class. With fewer than 1 / `level` training rows, a novel row
+            must be less typical than all training rows by a margin. The fewer training rows there are, the
+            larger is the margin.
 
         Returns
         -------
         novel : ndarray of shape (n_samples,), bool
-            Of rows that are like the training rows, about the share `level` is novel, too.
+            True for novel rows. Of new rows from the source of the training rows, about the share `level` is
+            novel, too.
 
         Examples
         --------
@@ -263,39 +337,42 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
 
     @by_rows("classes", dtype=np.bool_)
     def predict_set(self, X: ArrayLike, coverage: float = COVERAGE) -> Bools:
-        """Labels that each row of `X` may have: sets that hold the right one with a given frequency.
+        """Find the labels that each row may have: a set that holds the right label with a given frequency.
 
-        With ``coverage=0.95``, about 95 in 100 new rows of each class, rare or frequent, get a set that holds
-        their class, if they come from the same source as the training rows of the class (if they are
-        *exchangeable* with them). With groups, new groups must come from the same source.
+        With ``coverage=0.95``, the set of about 95 in 100 new rows of each class, rare or frequent, holds the
+        right label. This requires that the new rows come from the same source as the training rows of the
+        class (that they are *exchangeable*) or, with groups, that new groups come from the same source.
 
-        A label is left out of the set if it is less probable for the row than for all but a share
-        1 - `coverage` of the training rows of this class. The coverage holds only *about*, as in all methods
-        that leave out one row at a time [1]_: the densities at a new row are made of all training rows, the
-        densities at a training row of the others.
+        A label is left out of the set of a row if, of the training rows of this class and the row itself, at
+        most the share 1 - `coverage` has log odds of this label that are no higher than the log odds at the
+        row. The coverage holds only *about*, as in all methods that leave out one row at a time [1]_: the
+        densities at a new row are made of all training rows, the densities at a training row of the other
+        training rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             New rows.
         coverage : float, default=0.9
-            How often a set shall hold the right label. A class of n rows can be left out of sets only if
-            1 - coverage is at least 1 / (n + 1): for 0.95 it needs 19 rows, and with fewer it is in all sets
-            that are not empty. For a class of one row, the rows of all classes are used.
+            Share of new rows whose set shall hold the right label. The label of a class of n rows can be left
+            out of sets only if 1 - `coverage` is at least 1 / (n + 1): 0.95 needs 19 rows. With fewer rows
+            the label is in all sets that are not empty. For a class of one row, the training rows of all
+            classes are used.
 
         Returns
         -------
         sets : ndarray of shape (n_samples, n_classes), bool
-            Which labels are in the set: one if the row is easy, several if it is hard. The set is empty if
-            the row is clearly less typical than every training row (`novelty` at most 0.5 / (n + 1)), which
-            lowers the coverage by 1 / (n + 1) at most, where n is the number of all rows. Any other set that
-            would be empty holds the label that `predict` returns. Another set may lack this label, if it is
-            less probable for the row than for most training rows of its class.
+            True for labels in the set of a row: one label if the row is easy to classify, several if it is
+            hard. The set is empty if the row is clearly less typical than every training row (its `novelty`
+            is at most 0.5 / (n + 1), where n is the number of all training rows); this lowers the coverage by
+            at most 1 / (n + 1). Any other set that would be empty holds the label that `predict` returns. A
+            set of other labels may lack this label, if its log odds are too low for its class.
 
         Notes
         -----
-        Given the training rows, the coverage of a class of n rows varies around `coverage` with a standard
-        deviation of about sqrt(coverage * (1 - coverage) / (n + 2)): by 0.06 at 0.9 with 20 rows.
+        For given training rows, the coverage of a class of n rows differs from `coverage` by chance. The
+        standard deviation is about sqrt(coverage * (1 - coverage) / (n + 2)): 0.06 for `coverage` 0.9 and 20
+        rows.
 
         References
         ----------
@@ -316,15 +393,28 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         return evaluate_rows(self, X).prediction_sets(wanted)
 
     def assess(self, X: Any, coverage: float = COVERAGE) -> Assessment:
-        """Probabilities, typicality, novelty and prediction sets of each row of `X`.
+        """Compute probabilities, typicality, novelty and prediction sets of each row.
 
-        All four are computed in the time of one. `coverage` is that of the prediction sets, see
-        `predict_set`.
+        The densities are evaluated once for all four, so this is faster than four calls.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+        coverage : float, default=0.9
+            Coverage of the prediction sets; see `predict_set`.
+
+        Returns
+        -------
+        assessment : Assessment
+            Arrays with one entry per row. `print` shows the first rows, and `Assessment.to_frame` makes a
+            pandas frame.
 
         Warns
         -----
         ShiftedTableWarning
-            If most of ten or more rows lie outside the range of the training rows in a variable.
+            If `X` has ten or more rows, and most of them lie outside the range of the training rows in a
+            variable.
         """
         wanted = check_number("coverage", coverage, 0.0, 1.0, inclusive=True)
         rows = evaluate_rows(self, X)
@@ -332,34 +422,39 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
         return rows.assessment(wanted, X.index if hasattr(X, "iloc") else None)
 
     def explain(self, X: ArrayLike, *, against: ArrayLike | None = None, n_rows: int = 5) -> Explanation:
-        """Why each row of `X` gets its label and not another one.
+        """Explain why each row gets its label rather than another label, its rival.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples to explain.
+            Rows to explain.
         against : label or array-like of shape (n_samples,), default=None
-            The class to compare with the predicted one; by default, and for samples that are predicted to be
-            of this class, the one that comes next by prior times density.
+            The rival, one for all rows or one for each row. If it is None or the predicted label of the row,
+            the rival is the class with the highest prior times density after the predicted class.
         n_rows : int, default=5
-            How many of the training rows that support the label are listed.
+            Number of supporting training rows to list for each row.
 
         Returns
         -------
         explanation : Explanation
-            The evidence of each variable for the label, the training rows that support it, and whether the
-            sample is novel.
+            For each row, the evidence of each variable for the label, the training rows that support the
+            label, and whether the row is novel, by which variables.
         """
         n_listed = check_integer("n_rows", n_rows)
         return evaluate_rows(self, X, bandwidths=True).explanation(against, n_listed)
 
     def describe(self) -> Description:
-        """What marks each class: the variables that tell it best from all other rows come first.
+        """Describe each class by its markers, the variables in which it differs from its background.
 
-        Markers come from tests on ranks of the training rows, whatever the densities use. The evidence says
-        what the labels rest on; it is computed once, from at most 50 rows of each class and, with more than
-        ten variables, 4 pairs of random orders of the variables.
+        Markers come from tests on ranks of the training rows and do not depend on the class densities. The
+        mean evidence of each variable comes from the class densities. It is computed once, from at most 50
+        rows of each class and, with more than ten variables, from 4 pairs of random orders of the variables.
 
+        Returns
+        -------
+        description : Description
+            Markers and numbers of all classes. `print` shows a line per class, and `Description.to_frame`
+            makes a pandas frame.
         """
         check_is_fitted(self)
         model = self.model_
@@ -368,9 +463,10 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
 
     @property
     def feature_importances_(self) -> Floats:
-        """Share of each variable in the mean evidence for the classes at their own rows; they sum to 1.
+        """Share (n_features,) of each variable in the mean evidence; the shares sum to 1.
 
-        The evidence is that of `describe`, and a negative mean counts as 0. All are 0 if no mean is positive.
+        It is the evidence of `describe`, averaged over the classes. Negative means count as 0. All shares are
+        0 if no mean is positive.
         """
         check_is_fitted(self)
         evidence = evidence_of_classes(self.model_, self._computation())
@@ -380,12 +476,24 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
     def selection_frequency(
         self, n_resamples: int = 20, random_state: int | np.random.RandomState | None = None
     ) -> Floats:
-        """How often each variable is selected when the training rows are halved at random.
+        """Compute how often each variable is selected in random halves of the training rows.
 
-        Selected are the relevant variables of a `RodeoClassifier`, and the markers of a `CorralClassifier`.
-        Halves are taken without replacement within each class. The frequencies (n_classes, n_features) are
-        near 1 or 0 where the selection is stable. A file of compressed classes does not keep the rows needed
-        here.
+        The selected variables are the relevant ones of a `RodeoClassifier` or the markers of a
+        `CorralClassifier`. A classifier with compressed classes that was loaded from a file cannot do this:
+        the file does not contain all training rows.
+
+        Parameters
+        ----------
+        n_resamples : int, default=20
+            Number of halves. Each contains half of the rows of each class, without replacement.
+        random_state : int, RandomState or None, default=None
+            Picks the halves.
+
+        Returns
+        -------
+        frequency : ndarray of shape (n_classes, n_features)
+            Share of the halves in which the variable was selected for the class. It is near 0 or 1 if the
+            selection is stable.
         """
         check_is_fitted(self)
         n = check_integer("n_resamples", n_resamples)
@@ -400,40 +508,40 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """Class labels."""
+        """Class labels (n_classes,), sorted."""
         return self.model_.labels
 
     @property
     def class_count_(self) -> Floats:
-        """Number of training rows of each class, weights counted."""
+        """Sum (n_classes,) of the weights of the training rows of each class."""
         return self.model_.data.counts
 
     @property
     def class_prior_(self) -> Floats:
-        """Probability of each class before a sample is seen: its prior, times its class weight."""
+        """Prior probability (n_classes,) of each class, with class weights; the priors sum to 1."""
         return self.model_.prior
 
     @property
     def n_duplicates_(self) -> int:
-        """Number of training rows that are duplicates of others."""
+        """Number of training rows that are duplicates of other training rows."""
         return self.model_.n_duplicates
 
     def _selected_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
-        """Find the markers (n_classes, n_features) of each class in a part of the rows."""
+        """Find the markers (n_classes, n_features) of each class in a part of the training rows."""
         return learn_contrast(data, self.model_.min_effect).markers
 
     def _learn_at_once(self, training: TrainingRows) -> Self:
-        """Fit validated rows and set `model_`; no further rows will follow."""
+        """Set `model_` from the validated rows of a `fit`, where rows cannot be added later."""
         data = sort_rows(training)
         refuse_groups_of_whole_classes(training, data)
         return self._learn(training, data)
 
     @abstractmethod
     def _learn(self, training: TrainingRows, data: LabelledRows) -> Self:
-        """Fit validated rows and set `model_`. `data` has them by class; some classes may have no rows."""
+        """Set `model_` from validated rows; `data` has them sorted by class. A class may have no rows."""
 
     def _name_rows(self, X: Any) -> None:
-        """Keep the names of the training rows, if they have any; remove the names of an earlier fit."""
+        """Store the names of the training rows, if `X` has any; remove the names of an earlier fit."""
         for name in ("row_names_in_", "row_names_column_"):
             self.__dict__.pop(name, None)
         names, column = row_names(X), index_name(X)

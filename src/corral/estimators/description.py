@@ -1,4 +1,8 @@
-"""Description: what `describe` returns."""
+"""Description: the result of `describe`, which stores and prints what marks each class.
+
+A marker is a variable in which a class differs significantly from its background, which is the other classes
+that are alike in this variable. Evidence is a change of log odds; see `Explanation`.
+"""
 
 from __future__ import annotations
 
@@ -40,62 +44,65 @@ _OPPOSITES |= {other: word for word, other in _OPPOSITES.items()}
 class Description:
     """What marks each class, as returned by `describe`.
 
-    A test against the *background* decides which variables mark a class. The background is the rows of the
-    other classes that do not differ significantly in the variable, if they are more than half of the classes,
-    else all other rows. Numbers of a class are compared with the numbers of all other rows, and of the
-    background where it is not all of them: medians and quartiles as in numpy and pandas, and shares of rows,
-    weighted if `fit` was given sample weights. Missing values do not count. Arrays have the shape (n_classes,
-    n_features) unless another one is given.
+    The markers of a class are found by tests against its *background*: the rows of the other classes that do
+    not differ significantly in the variable, usually more than half of the classes, or, if there are no such
+    classes, all other rows. The numbers are computed for the class, for *all other rows* (of all other
+    classes), and for the background. They are medians and quartiles as in numpy and pandas, and shares of
+    rows, weighted if `fit` had sample weights. Missing values are left out. Arrays have the shape (n_classes,
+    n_features) unless another shape is given.
 
     Attributes
     ----------
     classes : ndarray of shape (n_classes,)
-        Labels.
+        Class labels, sorted.
     feature_names : list of str
         Names of the variables.
     markers : ndarray of bool
         Which variables mark the class.
     direction : ndarray of str
-        How the class differs from all other rows: "high" or "low"; "narrow" or "wide" where its values lie
-        closer together or further apart; a value, a category in quotes, or a range of values, and "more
-        often" or "less often", as in ``"= 1 more often"``; "" where there is no clear difference.
+        How the class differs from all other rows. "high" or "low": its values are higher or lower. "narrow"
+        or "wide": its values lie closer together or further apart. A value, a range of values or a category
+        in quotes, followed by "more often" or "less often", as in ``"= 1 more often"``: its share differs.
+        "": there is no clear difference.
     effect : ndarray
         How well the variable separates the class from all other rows, from -1 to 1. For "high" and "low" it
-        is Cliff's delta, P(class > others) - P(class < others), which is twice the area under the ROC curve
-        less 1; for "narrow" (negative) and "wide" Cliff's delta of the distances from the median of all rows,
-        in ranks; for "more often" and "less often" the difference of the shares.
+        is Cliff's delta, P(class > others) - P(class < others), which equals 2 AUC - 1 with the area under
+        the ROC curve AUC. For "narrow" (negative) and "wide" it is Cliff's delta of the distances from the
+        median of all rows, in ranks. For "more often" and "less often" it is the difference of the shares.
     pvalue : ndarray
-        Probability of such a difference from the background by chance, times the number of variables. There
-        is no adjustment for the number of classes.
+        P-value of the test against the background, multiplied by the number of variables. It is not adjusted
+        for the number of classes.
     typical, others, background : ndarray
-        Medians in the class, in all other rows and in the background, or numbers of the most frequent
-        categories; NaN for a class without rows.
+        Medians in the class, in all other rows and in the background. For categories the position in
+        `categories` of the most frequent category. NaN for a class without rows.
     evidence : ndarray or None
-        Mean leave-one-out evidence for the class at its own rows, over the most probable other class (natural
-        logarithms, as in `Explanation`). With the log odds of the priors it adds up to the mean log odds.
-        None for a `MarkerSelector`, which does not predict.
+        Mean leave-one-out evidence for the class at its own rows, against the most probable other class, in
+        natural logarithms; see `Explanation`. Log odds of the priors and evidence of all variables add up to
+        the mean log odds. None for a `MarkerSelector`, which does not predict.
     order : ndarray of int
-        Numbers of the variables, markers first, then by the size of the effect.
+        Positions of the variables: markers first, then other variables, each by decreasing size of the
+        effect.
     typical_range, others_range, background_range : ndarray of shape (2, n_classes, n_features)
-        Lower and upper quartiles; NaN for categories.
+        Lower and upper quartiles in the class, in all other rows and in the background; NaN for categories.
     shares : ndarray of shape (3, n_classes, n_features)
-        Shares of the value, category or range that `direction` names, in the class, in all other rows and in
-        the background; NaN for other directions.
+        Share of rows with the value, range or category in `direction`, in the class, in all other rows and in
+        the background; NaN if `direction` is not "more often" or "less often".
     background_classes : ndarray of int
-        How many other classes are the background; 0 where all of them are.
+        Number of other classes in the background; 0 if all other rows are the background.
     categories : sequence
-        For each variable its categories, or None for measurements.
+        For each variable the list of its categories, or None for measurements.
     often_missing : ndarray of bool
-        Whether values of the class are missing more or less often than in its background, by the same test.
+        Whether values are missing more or less often in the class than in its background, significantly and
+        not negligibly.
     missing_shares : ndarray of shape (3, n_classes, n_features)
-        How often a value is missing in the class, in all other rows and in the background.
+        Share of missing values in the class, in all other rows and in the background.
     missing_background_classes : ndarray of int
-        As `background_classes`, for missing values.
+        As `background_classes`, for the test of missing values.
 
     See Also
     --------
-    corral.CorralClassifier.describe : Makes it.
-    corral.RelevanceDisplay : Draws it.
+    corral.CorralClassifier.describe : Returns a Description.
+    corral.RelevanceDisplay : Draws the markers.
 
     Examples
     --------
@@ -129,16 +136,40 @@ class Description:
     missing_background_classes: Integers
 
     def value_text(self, variable: int, value: float) -> str:
-        """Write a value of a variable: a number, or the name of a category."""
+        """Write a value of a variable as text.
+
+        Parameters
+        ----------
+        variable : int
+            Position of the variable.
+        value : float
+            A number or, for a variable with categories, the position of a category.
+
+        Returns
+        -------
+        text : str
+            The number, or the name of the category.
+        """
         categories = self.categories[variable]
         if categories is None or np.isnan(value):
             return value_text(value)
         return str(categories[int(value)])
 
     def phrase(self, label_number: int, variable: int) -> str:
-        """Say how a class differs in a variable, as in "petal length low (1.5; others 4.9)".
+        """Write how a class differs from all other rows in a variable.
 
-        For a category: ``island = "Dream" more often (55%; others 34%)``. Others are all other rows.
+        Parameters
+        ----------
+        label_number : int
+            Position of the class in `classes`.
+        variable : int
+            Position of the variable.
+
+        Returns
+        -------
+        phrase : str
+            For example ``petal length low (1.5; others 4.9)`` or, for a category,
+            ``island = "Dream" more often (55%; others 34%)``. "others" are all other rows.
         """
         a, j = label_number, variable
         ranges = (self.typical_range, self.others_range, self.background_range)
@@ -154,15 +185,26 @@ class Description:
 
     @property
     def _n_others(self) -> int:
-        """Number of other classes that have rows."""
+        """Number of classes with rows, less one: the class that is described."""
         return int(np.isfinite(self.typical).any(axis=1).sum()) - 1
 
     def also_rests_on(self, label_number: int) -> list[int]:
-        """List variables that do not mark a class by themselves, but that its labels rest on.
+        """List variables that are not markers of a class, but have much evidence for it.
 
-        These are at most three variables, the strongest first. They are not markers, but have an evidence of
-        at least 0.5 and of at least a quarter of the largest: they separate the class from one of many
-        others, or only together with other variables.
+        Such a variable separates the class from one of many other classes, or only together with other
+        variables.
+
+        Parameters
+        ----------
+        label_number : int
+            Position of the class in `classes`.
+
+        Returns
+        -------
+        variables : list of int
+            Positions of at most three variables, the largest mean evidence first. The mean evidence of each
+            is at least 0.5, and at least a quarter of the largest mean evidence for the class. The list is
+            empty for a `MarkerSelector`.
         """
         if self.evidence is None:
             return []
@@ -173,15 +215,19 @@ class Description:
 
     @property
     def has_values(self) -> Bools:
-        """Which variables (n_features,) have a value in some training row; the others are ignored."""
+        """Whether a variable (n_features,) has a value in any training row; if not, it is ignored."""
         has_values: Bools = np.asarray(np.isfinite(self.typical).any(axis=0))
         return has_values
 
     def adds_nothing(self) -> list[int]:
-        """List variables that mark no class and have a mean evidence below 0.05 in each class.
+        """List variables that mark no class and have nearly no mean evidence for any class.
 
-        In single rows they may still matter, since evidence depends on the other values. The list is empty
-        for a `MarkerSelector`.
+        Returns
+        -------
+        variables : list of int
+            Positions of variables that have values, mark no class, also not by missing values, and whose mean
+            evidence is between -0.05 and 0.05 for all classes. They may still have evidence in single rows.
+            The list is empty for a `MarkerSelector`.
         """
         if self.evidence is None:
             return []
@@ -189,7 +235,18 @@ class Description:
         return np.flatnonzero(~used.any(axis=0) & self.has_values).tolist()
 
     def missing_phrases(self, label_number: int) -> list[str]:
-        """Say which variables are missing more or less often in a class, the largest difference first."""
+        """Write which variables are missing more or less often in a class, the largest difference first.
+
+        Parameters
+        ----------
+        label_number : int
+            Position of the class in `classes`.
+
+        Returns
+        -------
+        phrases : list of str
+            One phrase per variable in `often_missing`.
+        """
         a, shares = label_number, self.missing_shares[:, label_number]
         order = np.argsort(-np.abs(shares[0] - shares[1]), kind="stable")
         return [
@@ -203,18 +260,53 @@ class Description:
         ]
 
     def markers_of(self, label_number: int) -> list[int]:
-        """List the variables that mark a class, the strongest first."""
+        """List the variables that mark a class.
+
+        Parameters
+        ----------
+        label_number : int
+            Position of the class in `classes`.
+
+        Returns
+        -------
+        variables : list of int
+            Positions of the variables, the largest effect first.
+        """
         n_markers = int(self.markers[label_number].sum())
         return [int(j) for j in self.order[label_number, :n_markers]]
 
     def leading_markers(self, label_number: int) -> list[int]:
-        """List at most four markers, strongest first, with an effect of at least a third of the largest."""
+        """List the strongest markers of a class.
+
+        Parameters
+        ----------
+        label_number : int
+            Position of the class in `classes`.
+
+        Returns
+        -------
+        variables : list of int
+            Positions of at most four markers, the largest effect first. Each effect is at least a third of
+            the largest.
+        """
         sizes = np.abs(self.effect[label_number])
         markers = self.markers_of(label_number)[:MOST_PHRASES]
         return [j for j in markers if sizes[j] >= LEAST_PART * sizes[markers[0]]]
 
     def lines(self, label_number: int) -> list[str]:
-        """Say what marks a class: leading markers, missing values, variables that its labels also rest on."""
+        """Write what marks a class.
+
+        Parameters
+        ----------
+        label_number : int
+            Position of the class in `classes`.
+
+        Returns
+        -------
+        lines : list of str
+            Phrases about `leading_markers`, the number of other markers, missing values, and the variables in
+            `also_rests_on`.
+        """
         leading = self.leading_markers(label_number)
         return class_lines(
             [self.phrase(label_number, j) for j in leading],
@@ -224,7 +316,21 @@ class Description:
         )
 
     def lines_beside_others(self, label_number: int) -> list[str]:
-        """As `lines`, where all classes are shown; the first of two classes does not repeat the second."""
+        """Write what marks a class, for a list of all classes.
+
+        If there are two classes with the same markers in opposite directions, the first class refers to the
+        second. Otherwise the result equals `lines`.
+
+        Parameters
+        ----------
+        label_number : int
+            Position of the class in `classes`.
+
+        Returns
+        -------
+        lines : list of str
+            Phrases about the class.
+        """
         if label_number or not self._is_mirrored():
             return self.lines(label_number)
         return mirrored_lines(str(self.classes[1]), self._also_named(0))
@@ -233,7 +339,7 @@ class Description:
         return [self.feature_names[j] for j in self.also_rests_on(label_number)]
 
     def _is_mirrored(self) -> bool:
-        """Whether there are two classes with the same markers in opposite directions."""
+        """Test whether there are two classes with the same markers in opposite directions."""
         if len(self.classes) != 2:
             return False
         pairs = (self.markers, self.often_missing)
@@ -242,21 +348,26 @@ class Description:
         return same and bool(markers) and all(self._is_mirrored_in(j) for j in markers)
 
     def _is_mirrored_in(self, variable: int) -> bool:
-        """Whether two classes differ in opposite directions, or have one of two values each."""
+        """Test whether the directions of two classes are opposites.
+
+        They also are if one value is more frequent in the first class, and all other values in the second.
+        """
         own, other = self.direction[:, variable].tolist()
-        in_class, in_others = self.shares[:2, :, variable]  # NaN where nothing is more or less often
+        in_class, in_others = self.shares[:2, :, variable]  # NaN unless "more often" or "less often"
         return opposite_direction(own) == other or np.allclose(in_class + in_others[::-1], 1.0)
 
     def to_frame(self) -> pd.DataFrame:
-        """One line per class and variable, strongest first within a class (needs pandas).
+        """Make a pandas frame with one row per class and variable.
 
-        It has the numbers of the sentences. `typical`, `others` and `background` are medians or the most
-        frequent categories of the class, of all other rows and of the background, which is
-        `background_classes` other classes (0: all of them). `lower_quartile`, `upper_quartile` and `share`
-        (of the value, category or range in `direction`) belong to the class; with the prefixes `others_` and
-        `background_`, to the other two. If values are missing, `missing` with the same prefixes is the share
-        of missing values, and `often_missing` says whether the class differs significantly and not
-        negligibly.
+        Returns
+        -------
+        frame : DataFrame
+            Within a class, variables are in the `order` of the attribute: markers first. The columns are
+            attributes of the description. "typical", "others" and "background" are medians or the names of
+            the most frequent categories. "lower_quartile", "upper_quartile" and "share" belong to the class;
+            with the prefix "others_" they belong to all other rows, and with "background_" to the background.
+            If any value is missing, "missing" with the same prefixes is the share of missing values, and
+            there is a column "often_missing".
         """
         pd = import_pandas()
 
@@ -273,7 +384,7 @@ class Description:
         )
 
     def _columns(self) -> dict[str, NDArray[Any] | None]:
-        """Columns of the frame (n_classes, n_features)."""
+        """Make the columns of `to_frame`, each of the shape (n_classes, n_features)."""
         columns: dict[str, NDArray[Any] | None] = {
             "marker": self.markers,
             "direction": self.direction,
@@ -299,7 +410,7 @@ class Description:
         )
 
     def _repr_html_(self) -> str:
-        """Show a table of the leading markers in notebooks."""
+        """Make the HTML table of the leading markers that notebooks show."""
         lines = []
         for a, label in enumerate(self.classes.tolist()):
             texts = self.lines_beside_others(a)
@@ -311,14 +422,14 @@ class Description:
 
 
 def opposite_direction(direction: str) -> str:
-    """The direction of the other one of two classes, such as "low" for "high"."""
+    """Return the opposite of a direction, such as "low" for "high"."""
     begin, _, word = direction.removesuffix(" often").rpartition(" ")
     ending = " often" if direction.endswith(" often") else ""
     return f"{begin}{' ' * bool(begin)}{_OPPOSITES.get(word, word)}{ending}"
 
 
 def kind_of_direction(direction: str) -> str:
-    """The kind of a direction, which sets its colour: a word, "more often" or "less often"."""
+    """Return the kind of a direction, for its color: the direction without the value, range or category."""
     if direction in ("", "high", "low", "wide", "narrow"):
         return direction
     return "less often" if direction.endswith(" less often") else "more often"
@@ -331,7 +442,11 @@ def class_description(
     missing: Contrast | None,
     evidence: Floats | None = None,
 ) -> Description:
-    """Make the description from the tests, the numbers and the evidence of the classes."""
+    """Make the description of a fitted estimator.
+
+    `contrast` has the tests of values, `missing` the tests of missing values (None if no value is missing),
+    `comparison` the numbers, and `evidence` (n_classes, n_features) the mean evidence.
+    """
     markers, categories = contrast.markers, estimator.encoding_.unordered_categories()
     effect, has_rows = comparison.effect, comparison.class_weights > 0.0
     typical, others, background = comparison.middles
@@ -348,7 +463,8 @@ def class_description(
         others=others,
         background=background,
         evidence=evidence,
-        # Significance ranks equal effects, such as variables that separate classes completely.
+        # Equal effects, for example of variables that separate classes completely, are in order of
+        # significance.
         order=np.lexsort((-np.abs(contrast.statistic), -np.abs(effect), ~markers), axis=1),
         typical_range=own_range,
         others_range=others_range,
@@ -363,7 +479,7 @@ def class_description(
 
 
 def _directions(comparison: Comparison, categories: Sequence[list[Any] | None]) -> NDArray[np.object_]:
-    """Directions (n_classes, n_features) in words, with the category or range that is more frequent."""
+    """Write the directions (n_classes, n_features), with the category or range if its share differs."""
     direction: NDArray[np.object_] = comparison.direction.astype(object)
     for a, j in np.argwhere(np.char.endswith(comparison.direction, "often")).tolist():
         names, (low, high) = categories[j], comparison.bounds[:, a, j].tolist()

@@ -1,8 +1,8 @@
-"""What the columns of a table hold, and how they become numbers.
+"""What the columns of a table hold, and how they become variables, which are numbers.
 
-Measurements stay numbers; NaN stands for a missing value. A category becomes its position among
-the categories seen in `fit`. A column of dates becomes several variables, every other column is one variable.
-Frames of all libraries that narwhals supports are read by the types of their columns.
+Measurements stay numbers, with NaN for a missing value. A category becomes its position in the list of the
+categories of the training rows. A column of dates becomes one or more variables, any other column one
+variable. In frames of all libraries that narwhals supports, the types of the columns decide what they hold.
 """
 
 from __future__ import annotations
@@ -21,36 +21,37 @@ from corral.array_types import Bools, Floats, Integers
 from corral.data.date_variables import WEEKDAYS, DateColumn, is_date, part_of_dates
 from corral.sentences.numbers import begun
 
-# Up to here, integers that differ are different floats.
+# Different integers up to this size are different floats.
 _LARGEST_EXACT = 2**53
 
 _LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
-# Texts that are at most one in five of a column's values are typing errors rather than categories.
+# If at most one in five values of a column is text, the texts are typing errors rather than categories.
 _ONE_IN = 5
 
-# A sentence names at most so many columns.
+# Largest number of columns that a message lists.
 MOST_SHOWN = 3
 
-# Types of cells that a column may hold, and the ones that are not numbers.
+# Types of values in columns of numbers or categories, and types whose values are never numbers.
 _TAKEN = (str, int, float, np.number, np.bool_)
 _NO_NUMBERS = (str, bool, np.bool_)
 
-Unknown = dict[str, Counter[str]]  # by column and value, how often categories occur that no training row has
+# For each column with values that no training row has, or that are no dates: how often each value occurs.
+Unknown = dict[str, Counter[str]]
 
 
 @dataclass(frozen=True, eq=False)
 class TableColumn:
     """One column of a table."""
 
-    name: str  # "x3" if it has none
-    kind: str  # "number", "categorical", "ordered" or, before it becomes variables, "dates"
-    cells: NDArray[Any]  # (n_rows,) numbers, or objects that may be missing
-    categories: list[Any] | None = None  # in order, if the type of the column lists them
+    name: str  # x and the position, as in "x3", if the column has no name
+    kind: str  # "number", "categorical", "ordered" (categories) or "dates"
+    cells: NDArray[Any]  # (n_rows,) numbers or objects; values may be missing
+    categories: list[Any] | None = None  # in order, if the type of the column has a list of categories
 
     @cached_property
     def factorized(self) -> tuple[Integers, list[Any]]:
-        """Positions (n_rows,) of the cells among the distinct values, -1 if missing, and these values."""
+        """Positions (n_rows,) of the values in the list of distinct values, -1 if missing; and this list."""
         cells = self.cells.tolist()
         values: list[Any] = []
         positions: dict[Any, int] = {}
@@ -62,7 +63,7 @@ class TableColumn:
 
     @property
     def is_text(self) -> bool:
-        """Whether all values are text, and the type of the column lists no categories."""
+        """Whether all values are text, and the type of the column has no list of categories."""
         values = self.factorized[1] if self.kind == "categorical" and self.categories is None else []
         return bool(values) and all(isinstance(value, str) for value in values)
 
@@ -73,7 +74,10 @@ class TableColumn:
         return np.bincount(codes[codes >= 0], minlength=len(values))
 
     def learnt_categories(self) -> list[Any]:
-        """The categories of the column, in order."""
+        """List the categories of the column, in order.
+
+        Categories of the type without a value are left out, unless the categories are ordered.
+        """
         values = self.factorized[1]
         if self.categories is not None:
             present = set(values)
@@ -84,7 +88,10 @@ class TableColumn:
             return sorted(values, key=lambda value: (isinstance(value, str), str(value)))
 
     def numbers(self) -> Floats:
-        """Numbers (n_rows,) of a column that held numbers in `fit`; refuse any other value."""
+        """Convert a column that held numbers in `fit`; raise ValueError for a value that is not a number.
+
+        The numbers (n_rows,) are NaN for missing values.
+        """
         if self.cells.dtype.kind in "fiu":
             numbers = self.cells.astype(np.float64)
         else:
@@ -104,9 +111,10 @@ class TableColumn:
         return numbers
 
     def positions(self, categories: Sequence[Any]) -> tuple[Floats, NDArray[Any] | None]:
-        """Positions (n_rows,) of values among categories, NaN where there is none, and the unknown values.
+        """Find the positions (n_rows,) of the values in a list of categories.
 
-        The latter are objects (n_rows,), None for missing values and categories; None if there are no others.
+        The position is NaN if a value is missing or unknown (not in the list). The second result is an array
+        of the unknown values (n_rows,), None in all other rows; it is None if no value is unknown.
         """
         codes, values = self.factorized
         position = {category: float(k) for k, category in enumerate(categories)}
@@ -122,56 +130,58 @@ class Encoding:
     """How the columns of a table become variables, which are numbers."""
 
     categories: Sequence[list[Any] | None]  # (n_features,) categories of each variable, or None for numbers
-    ordered: Bools  # (n_features,) whether the positions of categories count as measurements
-    # positions of numeric variables that had no value in `fit`. New rows may hold anything there: every value
-    # counts as an unknown category.
+    ordered: Bools  # (n_features,) whether the categories are ordered, so that positions are measurements
+    # positions of numeric variables without any value in `fit`. A value in a new row is an unknown category.
     empty: frozenset[int] = frozenset()
-    # columns of dates, in order. The variables of one follow each other; any other column is one variable.
+    # columns of dates, by position. The variables of a column are adjacent.
     dates: Sequence[DateColumn] = field(default_factory=list)
 
     def validate(self) -> None:
-        """Refuse categories that are repeated or neither text nor numbers, and fields that disagree."""
+        """Raise ValueError if fields disagree, or if categories are repeated or neither text nor numbers."""
         positions = [column.position for column in self.dates]
         if positions != sorted(set(positions)) or positions[-1:] > [self.n_columns - 1]:
-            raise ValueError("the columns of dates are not columns of the table")
+            raise ValueError("the positions of columns of dates are not positions of columns, in order")
         d = len(self.categories)
         if self.ordered.shape != (d,) or any(
             j not in range(d) or self.categories[j] is not None for j in self.empty
         ):
-            raise ValueError(f"the encoding is not one of {d} columns")
+            raise ValueError(f"the fields of the encoding disagree: there are {d} variables")
         for categories in (categories for categories in self.categories if categories is not None):
             plain = all(isinstance(each, str | int | float) for each in categories)
             if not plain or len(set(categories)) != len(categories):
-                raise ValueError("categories are not different texts or numbers")
+                raise ValueError("categories must be distinct texts or numbers")
 
     @property
     def n_columns(self) -> int:
-        """Number of columns of the table."""
+        """Number of columns of the table; a column of dates may be several variables."""
         return len(self.categories) - sum(len(column.parts) - 1 for column in self.dates)
 
     def column_positions(self) -> Integers:
-        """Position (n_features,) in the table of the column that each variable is made of."""
+        """For each variable (n_features,), the position of its column in the table."""
         sizes = np.ones(self.n_columns, dtype=np.int64)
         for column in self.dates:
             sizes[column.position] = len(column.parts)
         return np.repeat(np.arange(self.n_columns), sizes)
 
     def variable_names(self, columns: Sequence[str]) -> list[str]:
-        """Names (n_features,) of the variables, from the names of the columns."""
+        """List the names (n_features,) of the variables, from the names (n_columns,) of the columns."""
         names = [[name] for name in columns]
         for column in self.dates:
             names[column.position] = column.names(columns[column.position])
         return [name for each in names for name in each]
 
     def column_categories(self) -> list[list[Any] | None]:
-        """Categories of each column (n_columns,) of the table, or None for numbers and dates."""
+        """List the categories of each column (n_columns,); None for columns of numbers or dates."""
         first = np.searchsorted(self.column_positions(), np.arange(self.n_columns))
         positions = {column.position for column in self.dates}
         return [None if j in positions else self.categories[k] for j, k in enumerate(first.tolist())]
 
     @property
     def counts(self) -> Integers | None:
-        """Numbers (n_features,) of categories, 0 for measurements; None if all variables are measurements."""
+        """Number of categories of each variable (n_features,), 0 for measurements; None if all are 0.
+
+        Ordered categories are measurements. A variable with an empty list of categories counts as 1.
+        """
         each = [
             0 if categories is None else max(len(categories), 1) for categories in self.unordered_categories()
         ]
@@ -184,22 +194,25 @@ class Encoding:
         return frozenset(self.column_positions()[sorted(variables)].tolist())
 
     def unordered_categories(self) -> list[list[Any] | None]:
-        """Categories (n_features,) of each variable, or None if it counts as a measurement."""
+        """List the categories of each variable (n_features,); None if it is numeric or ordered."""
         pairs = zip(self.categories, self.ordered, strict=True)
         return [None if ordered else categories for categories, ordered in pairs]
 
     def decode(self, X: Floats) -> NDArray[Any]:
-        """Values of the table (n_rows, n_features) from numbers: the same if no variable has categories."""
+        """Replace positions of categories in X (n_rows, n_features) by the categories."""
         return with_category_names(X, self.categories)
 
     @classmethod
     def all_numbers(cls, d: int) -> Encoding:
-        """The encoding of a table of d columns of numbers."""
+        """Make the encoding of a table with d columns of numbers."""
         return cls([None] * d, np.zeros(d, dtype=np.bool_))
 
     @classmethod
     def learn(cls, columns: Sequence[TableColumn], named: Collection[int] = ()) -> Encoding:
-        """Learn which columns hold dates, but for positions in `named`, and the categories of the others."""
+        """Learn which columns hold dates, and the categories of other columns.
+
+        Columns at `named` positions are in `categorical_features`; they are not read as dates.
+        """
         dates = [
             date_column
             for j, column in enumerate(columns)
@@ -212,18 +225,18 @@ class Encoding:
         return cls(categories, ordered, dates=dates)
 
     def extended(self, columns: Sequence[TableColumn]) -> Encoding:
-        """Add the categories of further rows, in the order that all rows together would give them."""
+        """Add the categories of further training rows, in the same order as in a fit to all rows."""
         joint, ordered = list(self.categories), self.ordered.copy()
         variables, _ = with_dates(columns, self.dates)
         for j, (column, earlier) in enumerate(zip(variables, self.categories, strict=True)):
             if earlier is not None:
                 joint[j] = _joint_categories(earlier, column, ordered[j])
-            elif j in self.empty and column.kind != "number":  # as if all rows came at once
+            elif j in self.empty and column.kind != "number":  # as in a fit to all rows
                 joint[j], ordered[j] = column.learnt_categories(), column.kind == "ordered"
         return Encoding(joint, ordered, dates=self.dates)
 
     def recoded(self, X: Floats, other: Encoding) -> Floats:
-        """Turn numbers (n_rows, n_features) into those that an encoding with more categories has."""
+        """Convert numbers (n_rows, n_features) to the numbers of another encoding with more categories."""
         X = X.copy()
         for j, (before, after) in enumerate(zip(self.categories, other.categories, strict=True)):
             if before is None or after is None or before == after:
@@ -234,9 +247,14 @@ class Encoding:
         return X
 
     def encode(self, columns: Sequence[TableColumn]) -> tuple[Floats, dict[int, NDArray[Any]], Unknown]:
-        """Numbers (n_rows, n_features), categories that no training row has, and values that are no dates.
+        """Convert columns to numbers.
 
-        The unknown categories are objects (n_rows,) by position of the variable, None in all other rows.
+        Returns
+        -------
+        X : (n_rows, n_features) numbers, NaN for missing values and unknown categories.
+        unknown : for the position of each variable with unknown categories, the unknown categories (n_rows,),
+            None in all other rows.
+        undated : for each column of dates with values that are no dates, how often each value occurs.
         """
         variables, undated = with_dates(columns, self.dates)
         unknown: dict[int, NDArray[Any]] = {}
@@ -254,9 +272,9 @@ class Encoding:
 def with_dates(
     columns: Sequence[TableColumn], dates: Sequence[DateColumn]
 ) -> tuple[list[TableColumn], Unknown]:
-    """Replace columns of `dates` by their variables, and count values there that are no dates.
+    """Replace the columns in `dates` by their variables, and count their values that are no dates.
 
-    Other columns of dates become text.
+    Columns of dates that are not in `dates` become text.
     """
     variables = [[_dates_as_text(column)] for column in columns]
     unknown: Unknown = {}
@@ -276,7 +294,7 @@ def with_dates(
 
 
 def _dates_as_text(column: TableColumn) -> TableColumn:
-    """Turn a column of dates into categories; return any other column as it is."""
+    """Convert a column of dates to categories; return any other column unchanged."""
     if column.kind != "dates":
         return column
     texts = [None if is_missing(value) else str(value) for value in column.cells.tolist()]
@@ -284,7 +302,7 @@ def _dates_as_text(column: TableColumn) -> TableColumn:
 
 
 def with_category_names(X: Floats, categories: Sequence[list[Any] | None]) -> NDArray[Any]:
-    """Replace positions (n_rows, n_features) by the categories; the same array if there are none."""
+    """Replace positions (n_rows, n_features) of categories by the categories; return X if there are none."""
     if all(names is None for names in categories):
         return X
     named: NDArray[Any] = X.astype(object)
@@ -295,21 +313,21 @@ def with_category_names(X: Floats, categories: Sequence[list[Any] | None]) -> ND
 
 
 def encoded(X: Any) -> Floats:
-    """Numbers (n_rows, n_features) of a table, by its own encoding."""
+    """Convert a table to numbers (n_rows, n_features) by the encoding that is learnt from it."""
     columns = columns_of(X)
     return Encoding.learn(columns).encode(columns)[0]
 
 
 def _joint_categories(earlier: list[Any], column: TableColumn, is_ordered: bool) -> list[Any]:
-    """Add the categories of further rows, in order; refuse new ordered categories."""
+    """Add the categories of further rows, in order; raise ValueError for a new ordered category."""
     present = column.factorized[1]
     new = [value for value in present if value not in set(earlier)]
     if not new:
         return earlier
     if is_ordered:
         raise ValueError(
-            f"Column {column.name!r} has the category {new[0]!r}, which has no place in the order of the "
-            "categories so far: fit all rows together."
+            f"Column {column.name!r} has the new category {new[0]!r}, which has no place in the order of the "
+            "earlier categories: fit all rows together."
         )
     declared = column.categories if set(earlier) <= set(column.categories or ()) else None
     cells = as_objects([*earlier, *present])
@@ -320,27 +338,27 @@ def _joint_categories(earlier: list[Any], column: TableColumn, is_ordered: bool)
 
 
 def is_frame(X: Any) -> bool:
-    """Whether a table is a frame in memory: of pandas, polars, pyarrow or another library."""
+    """Test whether a table is a frame in memory: of pandas, polars, pyarrow or another library."""
     return bool(nw.dependencies.is_into_dataframe(X))
 
 
 def series_of(X: Any) -> list[nw.Series[Any]]:
-    """The columns of a frame, whose names all differ."""
+    """List the columns of a frame with distinct column names."""
     return list(nw.from_native(X, eager_only=True).iter_columns())
 
 
 def names_of(X: Any, d: int) -> list[str]:
-    """Names of the columns of a frame, or x0, x1, ..."""
-    names = getattr(X, "column_names", None)  # of pyarrow, whose `columns` are values
+    """List the names of the columns of a frame; for any other table x0, x1, ... for d columns."""
+    names = getattr(X, "column_names", None)  # in pyarrow, where `columns` has the values
     if names is None:
         names = getattr(X, "columns", [f"x{j}" for j in range(d)])
     return [str(name) for name in names]
 
 
 def columns_of(X: Any, ignored: Collection[int] = ()) -> list[TableColumn]:
-    """The columns of a frame, or of an array of any type.
+    """List the columns of a frame, or of an array of any type.
 
-    Columns at `ignored` positions may hold anything: their values become text.
+    The type of columns at `ignored` positions does not matter: their values become text.
     """
     if is_frame(X):
         return [_series_column(series, j in ignored) for j, series in enumerate(series_of(X))]
@@ -367,14 +385,14 @@ def _series_column(series: nw.Series[Any], is_ignored: bool) -> TableColumn:
 
 
 def _uninterpreted_column(name: str, values: list[Any]) -> TableColumn:
-    """A column whose values, as text, count as unknown categories."""
+    """Make a column whose values, converted to text, become unknown categories."""
     return TableColumn(
         name, "number", as_objects([None if is_missing(value) else str(value) for value in values])
     )
 
 
 def _cells_column(name: str, cells: NDArray[Any]) -> TableColumn:
-    """A column of an array or of objects: of numbers if all are numbers, else of dates or categories."""
+    """Make a column of values of any type: numbers if all values are numbers, else dates or categories."""
     if cells.dtype.kind in "fiu":
         return TableColumn(name, "number", cells)
     values = cells.tolist()
@@ -401,9 +419,13 @@ def _cells_column(name: str, cells: NDArray[Any]) -> TableColumn:
 
 
 def kind_of(series: nw.Series[Any]) -> str:
-    """The kind of a `TableColumn` by the type of the series, "objects" if values decide, or "other"."""
+    """Return the kind of a `TableColumn` from the type of a series.
+
+    It is "objects" if the values must be inspected, and "other" if columns of this type are not supported.
+    """
     native, dtype = _dtype(series), series.dtype
-    if native == np.dtype(object) or isinstance(dtype, nw.Object):  # narwhals looks at the first 100 only
+    # narwhals infers the type of objects from the first 100 values only.
+    if native == np.dtype(object) or isinstance(dtype, nw.Object):
         return "objects"
     if dtype.is_numeric():
         return "number"
@@ -415,13 +437,13 @@ def kind_of(series: nw.Series[Any]) -> str:
 
 
 def _dtype(series: nw.Series[Any]) -> Any:
-    """The type that the library of a column gives it."""
+    """Return the type of a column in its own library."""
     native = series.to_native()
     return native.type if series.implementation.is_pyarrow() else native.dtype
 
 
 def _declared_categories(series: nw.Series[Any]) -> list[Any] | None:
-    """The categories that the type of a column lists in order; None if it lists none, as in polars."""
+    """List the categories of the type of a column, in order; None without a list, as in polars."""
     is_listed = isinstance(series.dtype, nw.Enum) or (
         isinstance(series.dtype, nw.Categorical) and not series.implementation.is_polars()
     )
@@ -429,12 +451,12 @@ def _declared_categories(series: nw.Series[Any]) -> list[Any] | None:
 
 
 def as_objects(values: list[Any]) -> NDArray[np.object_]:
-    """A one-dimensional array of objects, whatever the values are."""
+    """Make a one-dimensional array of objects, even if the values are sequences."""
     return np.fromiter(values, dtype=object, count=len(values))
 
 
 def are_missing(values: NDArray[Any]) -> Bools:
-    """Which values of a column are missing."""
+    """Test which values of an array are missing."""
     if values.dtype.kind in "fmM":
         missing: Bools = np.isnan(values)  # true for NaT as well
         return missing
@@ -444,7 +466,7 @@ def are_missing(values: NDArray[Any]) -> Bools:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, NaT, or pandas' NA, which does not equal itself."""
+    """Test whether a value is None, NaN, NaT or pandas' NA."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     has_nan = isinstance(value, float | np.floating | np.datetime64 | np.timedelta64)
@@ -455,7 +477,11 @@ def is_missing(value: Any) -> bool:
 
 
 def marked_columns(columns: Sequence[TableColumn], categorical: Any) -> list[TableColumn]:
-    """Make the columns categorical that `categorical_features` names; refuse others with typing errors."""
+    """Apply the parameter `categorical_features`: make the listed columns categorical.
+
+    Raise ValueError if another column holds numbers and few texts. If `categorical` is None, all columns but
+    dates become columns of numbers.
+    """
     if categorical is None:
         return [
             replace(each, kind="number", categories=None) if each.kind != "dates" else each
@@ -474,7 +500,7 @@ def marked_columns(columns: Sequence[TableColumn], categorical: Any) -> list[Tab
 
 
 def positions_of(categorical: Any, names: list[str]) -> list[int]:
-    """Positions of the columns that `categorical_features` names, numbers or marks by a mask."""
+    """List the positions of the columns that `categorical_features` lists by name, position or mask."""
     must = "categorical_features must be"
     if isinstance(categorical, str | None):
         if categorical not in ("from_dtype", None):
@@ -492,7 +518,7 @@ def positions_of(categorical: Any, names: list[str]) -> list[int]:
         elif isinstance(item, int) and 0 <= item < len(names):
             positions.append(item)
         else:
-            raise ValueError(f"categorical_features names {item!r}, which is not one of the columns.")
+            raise ValueError(f"categorical_features lists {item!r}, which is not one of the columns.")
     return positions
 
 
@@ -500,12 +526,12 @@ def positions_of(categorical: Any, names: list[str]) -> list[int]:
 
 
 def are_slips(n_texts: int, n_values: int) -> bool:
-    """Whether texts among numbers are typing errors: then the column is not categorical."""
+    """Test whether texts among numbers are typing errors, since they are at most one in five values."""
     return 0 < _ONE_IN * n_texts <= n_values
 
 
 def _refuse_few_texts(column: TableColumn) -> None:
-    """Refuse a column of numbers and a few texts, which would make all its values categories."""
+    """Raise ValueError for a column of numbers and few texts, since its numbers would become categories."""
     if column.kind != "categorical" or column.categories is not None:
         return
     values, counts = column.factorized[1], column.counts
@@ -515,20 +541,23 @@ def _refuse_few_texts(column: TableColumn) -> None:
         text = values[int(are_text.argmax())]
         row = int((column.factorized[0] == are_text.argmax()).argmax())
         raise ValueError(
-            f"Column {column.name!r} holds numbers, but {text!r} in row {row}: mend it, or name the column "
-            "in categorical_features, which makes categories of all its values."
+            f"Column {column.name!r} holds numbers, but {text!r} in row {row}: correct the value, or list "
+            "the column in categorical_features if all its values are categories."
         )
 
 
 def refuse_infinite(name: str, numbers: Floats) -> None:
-    """Refuse a column with an infinite value."""
+    """Raise ValueError for a column with an infinite value."""
     sentence = infinite_value(name, numbers, range(len(numbers)))
     if sentence:
-        raise ValueError(f"{begun(sentence)}: put a number in its place, or NaN for a missing value.")
+        raise ValueError(f"{begun(sentence)}: replace it by a number, or by NaN for a missing value.")
 
 
 def infinite_value(name: str, numbers: Floats, rows: Sequence[Any]) -> str:
-    """Say which row, by its name in `rows`, has the first infinite value of a column; empty if none has."""
+    """Write which row has the first infinite value of a column; empty if all values are finite.
+
+    `rows` (n_rows,) are the names of the rows.
+    """
     is_infinite = np.isinf(numbers)
     if not is_infinite.any():
         return ""
@@ -536,9 +565,9 @@ def infinite_value(name: str, numbers: Floats, rows: Sequence[Any]) -> str:
 
 
 def lost_digits(X: Any, categorical: Collection[int] = ()) -> str:
-    """Say which column holds two different integers that are the same float; empty if none does.
+    """Write which column holds two different integers that become the same float; empty if there is none.
 
-    `categorical` columns may hold such integers as objects, since categories do not become floats.
+    Columns of objects at `categorical` positions are not tested: categories are not converted to floats.
     """
     columns = _integers_by_column(X)
     for j, (name, integers) in enumerate(zip(names_of(X, len(columns)), columns, strict=True)):
@@ -549,14 +578,12 @@ def lost_digits(X: Any, categorical: Collection[int] = ()) -> str:
             same = np.diff(values.astype(np.float64)) == 0.0
             if same.any():
                 first, second = values[same.argmax() :][:2].tolist()
-                return (
-                    f"column {name!r} holds the integers {first} and {second}, which are one number as floats"
-                )
+                return f"column {name!r} holds the integers {first} and {second}, which become the same float"
     return ""
 
 
 def _integers_by_column(X: Any) -> list[NDArray[Any]]:
-    """The integers of each column of a table; an empty list if it has no columns or no integers."""
+    """List the integers of each column of a table; the list is empty if the table cannot hold integers."""
     if is_frame(X):
         return [_integers_of(series) for series in series_of(X)]
     if isinstance(X, list | tuple):
@@ -569,14 +596,17 @@ def _integers_by_column(X: Any) -> list[NDArray[Any]]:
 
 
 def _integers_of(series: nw.Series[Any]) -> NDArray[Any]:
-    """The integers of a column of a frame."""
+    """Return the integers of a column of a frame."""
     if kind_of(series) == "objects":
         return _integers_among(series.to_list())
     return series.drop_nulls().to_numpy() if series.dtype.is_integer() else np.empty(0, dtype=np.int64)
 
 
 def _integers_among(values: list[Any]) -> NDArray[np.object_]:
-    """The integers among objects that fit into a float; none if text or booleans make categories of them."""
+    """Return the integers among objects that are no larger than the largest float.
+
+    The array is empty if there is any text or boolean, since the column then holds categories.
+    """
     if any(issubclass(each, _NO_NUMBERS) for each in set(map(type, values))):
         return np.empty(0, dtype=object)
     integers = [int(value) for value in values if isinstance(value, int | np.integer)]

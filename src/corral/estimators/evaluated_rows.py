@@ -1,4 +1,4 @@
-"""Rows whose class densities are evaluated once: the basis of assessments and explanations."""
+"""Rows whose class densities are evaluated once, for probabilities, assessments and explanations together."""
 
 from __future__ import annotations
 
@@ -25,16 +25,20 @@ from corral.model import LocalModel
 from corral.parallel import Computation
 from corral.sentences.tables import more_than_chance, novel_rows, why_novel
 
-# A row is novel if it is less typical than all but this share of the training rows, by default.
+# Default significance level of novelty: about this share of new rows from the source of the training rows is
+# novel.
 NOVELTY_LEVEL = 0.01
 
-# How often a prediction set shall hold the right label, by default.
+# Default coverage of prediction sets: the share of new rows whose set holds the right label.
 COVERAGE = 0.9
 
 
 def evaluate_rows(estimator: Any, X: ArrayLike, *, bandwidths: bool = False) -> EvaluatedRows:
-    """Check rows and evaluate their densities, with the Rodeo's bandwidths if they are to be explained."""
-    table = estimator._check_table(X)  # noqa: SLF001 (a function of the estimators)
+    """Check the rows `X` and evaluate their class densities.
+
+    `bandwidths` asks for the bandwidths of the Rodeo as well, which explanations need.
+    """
+    table = estimator._check_table(X)  # noqa: SLF001 (a module of this package)
     computation = Computation(estimator.n_jobs, estimator.verbose)
     estimates = estimator.model_.estimates(table.X, computation, bandwidths=bandwidths)
     return EvaluatedRows(estimator, computation, table.X, table.unknown, estimates, row_names(X))
@@ -49,10 +53,17 @@ def novelty_sentences(
     at_random: bool = True,
     where: str = "",
 ) -> list[str]:
-    """Say how many rows are novel, and by which variables if these are more than chance makes.
+    """Write how many rows of a table are novel and, if they are more than expected by chance, why.
 
-    `unlike` computes, for novel rows or a part of them, the values that make them unlike the training rows.
-    Only for rows chosen `at_random` is there a test of whether novel rows are more than by chance.
+    Parameters
+    ----------
+    estimator : a fitted classifier by class densities.
+    n_novel : number of novel rows.
+    n_rows : number of rows of the table.
+    unlike : a function that returns, for some or all novel rows, a dict of the values that make the row
+        unlike the training rows, by variable.
+    at_random : whether the rows are a random sample; otherwise the number of novel rows is not tested.
+    where : text about the table, to append to the number of novel rows.
     """
     model: LocalModel = estimator.model_
     n_training = model.trust.reference(Computation(estimator.n_jobs)).best.n
@@ -70,24 +81,25 @@ def novelty_sentences(
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedRows:
-    """Rows with their class densities."""
+    """New rows of a classifier, with their class densities."""
 
     estimator: Any  # a fitted classifier by class densities
     computation: Computation
-    X: Floats  # (n_rows, n_features) the rows as numbers
-    # by position of the variable (n_rows,) categories that no training row has, None in all other rows
+    X: Floats  # (n_rows, n_features) values as numbers
+    # by position of the variable: (n_rows,) categories that no training row has, None in rows without them;
+    # only variables with such categories
     unknown: dict[int, NDArray[Any]]
     estimates: Estimates
-    names: NDArray[Any] | None = None  # (n_rows,) labels of the index, if it names rows
+    names: NDArray[Any] | None = None  # (n_rows,) names of the rows from the index, if there are names
 
     @property
     def model(self) -> LocalModel:
-        """What the classifier has learnt."""
+        """The fitted model of the classifier."""
         model: LocalModel = self.estimator.model_
         return model
 
     def take(self, positions: Integers) -> EvaluatedRows:
-        """The rows at these positions."""
+        """Select the rows at these positions."""
         log_density, unscaled_score, h = self.estimates
         h = None if h is None else h[positions]
         estimates = Estimates(log_density[positions], unscaled_score[positions], h)
@@ -97,7 +109,7 @@ class EvaluatedRows:
 
     @cached_property
     def proba(self) -> Floats:
-        """Probabilities (n_rows, n_classes)."""
+        """Probabilities (n_rows, n_classes) of the classes."""
         return np.exp(self._log_proba)
 
     @cached_property
@@ -106,11 +118,11 @@ class EvaluatedRows:
 
     @cached_property
     def judgement(self) -> Judgement:
-        """How the rows compare with training rows."""
+        """Scores, typicality and novelty of the rows, from a comparison with training rows."""
         return self.model.trust.judge(self.X, self.estimates.unscaled_score, self.computation)
 
     def assessment(self, coverage: float = COVERAGE, index: Any = None) -> Assessment:
-        """Probabilities, typicality, novelty and prediction sets; `index` names the rows."""
+        """Make the result of `assess`; `index` is the index of the rows, or None."""
         each = self.judgement
         return Assessment(
             classes=self.model.labels,
@@ -125,9 +137,10 @@ class EvaluatedRows:
         )
 
     def prediction_sets(self, coverage: float) -> Bools:
-        """Labels (n_rows, n_classes) that the rows may have; see `CorralClassifier.predict_set`."""
+        """Compute the prediction sets (n_rows, n_classes); see `CorralClassifier.predict_set`."""
         pvalues = self.model.trust.label_pvalues(self.X, self.estimates.log_density, self.computation)
-        # Without rounding: 1 - 0.9 is a little more than 0.1 would be of ten rows.
+        # The tolerance is for rounding errors: a p-value of 0.1 is not in a set of coverage 0.9, but
+        # 1 - 0.9 is 0.09999999999999998.
         sets: Bools = pvalues > 1.0 - coverage + 1e-12
         label = self._log_proba.argmax(axis=1)
         empty = ~sets.any(axis=1)
@@ -136,7 +149,7 @@ class EvaluatedRows:
         return sets
 
     def explanation(self, against: ArrayLike | None = None, n_rows: int = 5) -> Explanation:
-        """Why the rows get their labels; see `CorralClassifier.explain`."""
+        """Make the result of `explain`; see `CorralClassifier.explain` for the parameters."""
         estimator, model, judgement = self.estimator, self.model, self.judgement
         label = self._log_proba.argmax(axis=1)
         rival = self._rivals(against, label)
@@ -152,7 +165,7 @@ class EvaluatedRows:
         )
         names = getattr(estimator, "row_names_in_", None)
         values, unknown = self._values()
-        has_unknown: Bools = np.logical_or.reduce(unknown, axis=1)  # such a row equals no training row
+        has_unknown: Bools = np.logical_or.reduce(unknown, axis=1)  # no training row has such a value
         support = support._replace(equal=support.equal & ~has_unknown[:, np.newaxis])
         typicality = judgement.typicality[np.arange(len(label)), judgement.nearest]
         in_training, typical_share = self._beside_training_rows(typicality)
@@ -182,12 +195,12 @@ class EvaluatedRows:
         )
 
     def unlike_values(self) -> list[dict[str, Any]]:
-        """Values that make each row unlike the nearest class, by variable."""
+        """For each row, map the variables that make it unlike its nearest class to their values."""
         explanation = self.explanation(n_rows=1)
         return [unlike_values(explanation, i) for i in range(len(explanation))]
 
     def _values(self) -> tuple[NDArray[Any], Bools]:
-        """The rows as their table has them (n_rows, n_features), and which values are unknown categories."""
+        """Return values (n_rows, n_features) with names of categories, and which are unknown categories."""
         values: NDArray[Any] = self.estimator.encoding_.decode(self.X)
         unknown = np.zeros(values.shape, dtype=np.bool_)
         for j, column in self.unknown.items():
@@ -197,10 +210,10 @@ class EvaluatedRows:
         return values, unknown
 
     def _beside_training_rows(self, typicality: Floats) -> tuple[Bools, Floats]:
-        """Whether rows (n_rows,) equal training rows, and `typical_share` of `Explanation`.
+        """Compute whether each row (n_rows,) equals a training row, and `typical_share` of `Explanation`.
 
-        A typicality counts the row besides the n training rows of the class. A row that is one of them is
-        counted twice, and removed once here.
+        Typicality is a share of n + 1 rows: the row and the n training rows of the class. A row that equals a
+        training row of the class is counted twice. Here it is counted once.
         """
         rows, nearest = self.model.compared_rows, self.judgement.nearest
         keys, training_keys = equality_keys(self.X), equality_keys(rows.X)
@@ -213,7 +226,7 @@ class EvaluatedRows:
         return np.isin(keys, training_keys), shares
 
     def _nearest_ranges(self) -> Floats:
-        """Ranges (n_rows, 2, n_features) of numbers in the nearest classes; see `Explanation`."""
+        """Return `nearest_range` (n_rows, 2, n_features) of `Explanation`."""
         ranges = self.model.class_ranges
         if ranges is None:
             return np.full((len(self.X), 2, self.model.n_features), np.nan)
@@ -223,20 +236,21 @@ class EvaluatedRows:
         return nearest
 
     def _rivals(self, against: ArrayLike | None, label: Integers) -> Integers:
-        """Numbers (n_rows,) of the classes to compare the predicted ones with: no class is its own rival.
+        """Find the index (n_rows,) of the rival of each row, the class to compare with the predicted class.
 
-        By default the rival has the second highest joint probability. Probabilities would not do: far from
-        all training rows they are mostly the mixed-in priors.
+        `label` (n_rows,) is the index of the predicted class, and `against` the parameter of `explain`. By
+        default the rival has the second highest prior times density. The second highest probability is not
+        used, since the prior mixing dominates probabilities far away from the training rows.
         """
         second = strongest_rivals(self.model.joint(self.estimates.log_density), label)
         if against is None:
             return second
         classes, given = self.model.labels, np.asarray(against)
         if given.shape not in ((), label.shape):
-            raise ValueError(f"against must be one label or one for each sample, got shape {given.shape}.")
+            raise ValueError(f"against must be a label, or a label for each row, got shape {given.shape}.")
         named = np.broadcast_to(given, label.shape)
         unknown = np.setdiff1d(named, classes)
         if unknown.size:
-            raise ValueError(f"against names the class {unknown.tolist()[0]!r}, which is not in classes_.")
+            raise ValueError(f"against holds the class {unknown.tolist()[0]!r}, which is not in classes_.")
         rival = np.searchsorted(classes, named)
         return np.where(rival == label, second, rival)

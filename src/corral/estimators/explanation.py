@@ -1,4 +1,7 @@
-"""Explanation: what `explain` returns."""
+"""Explanation: the result of `explain`, which stores and prints why samples get their labels.
+
+A sample is a row that is explained. Its rival is the class with which the predicted label is compared.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +37,12 @@ if TYPE_CHECKING:
     from corral import ExplanationDisplay
     from corral.estimators.description import Description
 
-# A novel sample is explained by at most three variables, each with a tenth of the sum of the novelty parts.
+# A novel sample is explained by at most three variables, each with at least a tenth of the sum of the
+# positive novelty parts.
 _MOST_UNLIKE = 3
 _LEAST_UNLIKE = 0.1
 
-# A label rests on one row if this has a larger share of the density.
+# A label rests on one training row if the row has a larger share of the density.
 _LARGE_SHARE = 0.5
 
 _MOST_IN_NOTEBOOKS = 20
@@ -46,96 +50,102 @@ _MOST_IN_NOTEBOOKS = 20
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """Why samples got their labels, as returned by `RodeoClassifier.explain`.
+    """Why samples get their labels, as returned by `RodeoClassifier.explain`.
 
-    The evidence of the variables and `base` add up to the log odds of label and rival in `predict_log_proba`,
-    in natural logarithms. The evidence of a variable is the change of the log odds when its value is added to
-    the values of other variables, on average over the orders in which variables can be added (Shapley's
-    values); variables that are not yet added are integrated out. With up to ten variables the average is over
-    all orders, else over random ones, the same for all samples. A missing value has no evidence.
+    The sum of `base` and the evidence of all variables is the log odds of the label against the rival, as in
+    `predict_log_proba`, in natural logarithms. The evidence of a variable is the change of the log odds when
+    its value is added to the values of other variables, on average over the orders in which variables can be
+    added (the Shapley value [1]_). Variables that are not added yet are integrated out. With up to ten
+    variables the average is over all orders, otherwise over random orders, the same orders for all samples.
+    The evidence of a missing value is 0.
 
     Attributes
     ----------
     label, rival : ndarray of shape (n_samples,)
-        Predicted class, and the one compared with it: the next by prior times density unless named.
+        Predicted label, and the label with which it is compared. By default the rival is the class with the
+        highest prior times density after the predicted class.
     probability : ndarray of shape (n_samples, 2)
         Probabilities of label and rival.
     feature_names : list of str
         Names of the variables.
     values : ndarray of shape (n_samples, n_features)
-        The samples, with the names of categories.
+        Values of the samples: numbers, or names of categories.
     unknown : ndarray of shape (n_samples, n_features)
-        Whether the value is a category that no training row has. Such a value counts as missing.
+        Whether the value is a category that no training row has. Such a value is treated as missing.
     bandwidths : ndarray of shape (n_samples, 2, n_features) or None
-        Bandwidths of the scaled variables in label and rival; None for a pool, whose members have their own.
+        Bandwidths of the scaled variables in the densities of label and rival. None for a `CorralClassifier`,
+        since its members have different bandwidths.
     base : ndarray of shape (n_samples,)
-        Log odds of the priors alone; infinite where a class has no prior or no rows. Then the log odds are
-        infinite, too, and no variable has evidence.
+        Log odds of the priors of label and rival. If a prior is 0 or a class has no rows, `base` is infinite,
+        and the evidence of all variables is 0.
     evidence : ndarray of shape (n_samples, n_features)
-        Evidence for the label over the rival: an evidence of 1 multiplies the odds of label against rival by
-        e; negative evidence favours the rival.
+        Evidence for the label against the rival. An evidence of 1 multiplies the odds of the label against
+        the rival by e; negative evidence favors the rival.
     evidence_error : ndarray of shape (n_samples, n_features)
-        Standard error of the evidence, 0 where it is exact.
+        Standard error of the evidence; 0 if the evidence is exact.
     conditional : ndarray of shape (n_samples, n_features)
-        ``log p_a(x_j | others) - log p_b(x_j | others)`` for the label a and its rival b: how much the
-        variable favours the label, given all other values. It does not add up.
+        ``log p_a(x_j | other values) - log p_b(x_j | other values)`` for label a and rival b: how much the
+        value of the variable favors the label if all other values are given. Their sum has no meaning.
     rows : ndarray of shape (n_samples, n_listed)
-        Positions of the training rows with the largest shares, in the X given to fit (so ``X.iloc[rows]``,
-        not ``X.loc``); -1 where a class has fewer. Where shares are equal, the nearest rows come first, by
-        the mean squared difference relative to the variances of the class, weighted by the evidence. In a
-        compressed class each is the row nearest to a centroid (see `CorralClassifier`).
+        Supporting rows: positions, in the X passed to fit, of the training rows of the label with the largest
+        shares of its density (use ``X.iloc[rows]``); -1 if the class has fewer rows. Rows with equal shares
+        are ordered by their distance, the mean squared difference relative to the variances of the class,
+        weighted by the evidence. In a compressed class, each is the training row nearest to a centroid (see
+        `CorralClassifier`).
     shares : ndarray of shape (n_samples, n_listed)
-        Their shares of the label's density.
+        Share of each of `rows` in the density of the label at the sample.
     effective_rows : ndarray of shape (n_samples,)
-        Effective number of training rows behind the density: how many rows of equal shares it equals.
+        Effective number of training rows in the density of the label: 1 / (sum of squared shares), which is k
+        if k rows have equal shares.
     group_share : ndarray of shape (n_samples,)
-        Largest share of the rows of one group (see `fit`) together; without groups that of one row.
+        Largest sum of the shares of the rows of a group (see `fit`); without groups, the largest share.
     stands_out : ndarray of shape (n_samples,)
-        Whether `rows` are all rows of the class, or the first has a larger share than rows that are not
-        listed, and than its weight alone gives it. If not, as for a normal density, `rows` are the nearest
-        rows.
+        Whether the first of `rows` has a larger share than rows that are not listed, and a larger share than
+        its weight; also True if all rows of the class are listed. If it is False, for example because the
+        density is normal, `rows` are the nearest rows.
     n_tied : ndarray of shape (n_samples,)
-        Number of training rows that have the share and the distance of the first one: 1 unless there are
-        ties.
+        Number of training rows with the share and the distance of the first of `rows`, itself included.
     rests_on_few : ndarray of shape (n_samples,)
-        Whether one row, or the rows of one group, have more than half of the label's density, and more than
-        at 95 in 100 training rows, each left out with its group. Rows that equal the sample and their groups
-        do not count.
+        Whether a single row or group has more than half of the density of the label, and a larger share than
+        at 95% of the training rows, each left out with its group. Training rows that equal the sample and
+        their groups are ignored.
     row_names : ndarray of shape (n_samples, n_listed) or None
-        Labels of `rows` in the index of the X given to fit (so ``X.loc[row_names[0]]``, where they are whole
-        numbers or text); None if it was an array, or a frame whose index counts from 0.
+        Labels of `rows` in the index of the X passed to fit (use ``X.loc[row_names[0]]`` if they are integers
+        or text). None if X was an array, or a frame whose index was 0, 1, 2, ... or had missing or repeated
+        labels.
     nearest : ndarray of shape (n_samples,)
-        The class of which each sample is most typical, which may differ from the label.
+        Label of the nearest class: the class with the highest typicality score. It may differ from `label`.
     typicality : ndarray of shape (n_samples,)
-        Typicality of this class; see `RodeoClassifier.typicality`.
+        Typicality of the sample in its nearest class; see `RodeoClassifier.typicality`.
     typical_share : ndarray of shape (n_samples,)
-        Share of the training rows of this class that are at most as typical of it as the sample, which is
-        counted as one of them. It is the typicality, unless the sample is a training row of the class: the
-        typicality counts such a sample twice.
+        Of the training rows of the nearest class and the sample, the share that is at most as typical of the
+        class as the sample. It differs from `typicality` only if the sample is one of these training rows:
+        `typicality` counts such a sample twice.
     novel : ndarray of shape (n_samples,)
-        Whether it is unlike all training rows, as `RodeoClassifier.is_novel` says.
+        Whether the sample is unlike all training rows; see `RodeoClassifier.is_novel`.
     in_training : ndarray of shape (n_samples,)
-        Whether a training row has the values of the sample in all variables.
+        Whether a training row equals the sample in all variables.
     novelty_parts : ndarray of shape (n_samples, n_features)
-        How much each variable makes the sample unlike the nearest class; 0 for missing values, about 0 in a
-        typical row. It is the variable's contribution to the log density of the class (Shapley's values
-        again) at the median row of the class, less its contribution at the sample, divided by the spread at
-        training rows; larger if the value lies far from all values of its column in the class.
+        How much each variable makes the sample unlike its nearest class; about 0 in typical rows, and 0 for
+        missing values. It is the median over the rows of the class of the variable's contribution to the
+        score, a log density (a Shapley value again), less the contribution at the sample, divided by the
+        spread of the score. It is larger if the value is far from all values of its column in the class.
     equal : ndarray of shape (n_samples, n_listed)
-        Whether each of `rows` has the values of the sample in all variables: a training row supports itself.
+        Whether the row in `rows` equals the sample in all variables, as if a training row is explained.
     stands_for : ndarray of shape (n_samples, n_listed)
-        How many training rows each of `rows` stands for: 1 unless its class is compressed.
+        Number of training rows that the row in `rows` represents: 1 unless its class is compressed.
     nearest_range : ndarray of shape (n_samples, 2, n_features)
-        Lowest and highest value of each column of numbers in the training rows of the nearest class, from
-        infinity to minus infinity where none of them has a value; NaN for categories, and if the model does
-        not keep the ranges of all training rows.
+        Lowest and highest value of each numeric variable in the training rows of the nearest class. If no row
+        has a value, they are infinity and minus infinity. NaN for categories, and for all variables if the
+        model does not store the ranges of all training rows.
     sample_names : ndarray of shape (n_samples,) or None
-        Labels of the samples in the index of X, as `row_names` for training rows.
+        Labels of the samples in the index of the X passed to `explain`; None in the same cases as
+        `row_names`.
 
     See Also
     --------
-    corral.CorralClassifier.explain : Makes it.
-    corral.ExplanationDisplay : Draws it.
+    corral.CorralClassifier.explain : Returns an Explanation.
+    corral.ExplanationDisplay : Draws the explanation of one sample.
 
     References
     ----------
@@ -188,19 +198,41 @@ class Explanation:
 
     @property
     def log_odds(self) -> Floats:
-        """Logarithm (n_samples,) of the odds of label and rival: base and evidence together."""
+        """Log odds (n_samples,) of the label against the rival: the sum of base and evidence."""
         log_odds: Floats = self.base + self.evidence.sum(axis=1)
         return log_odds
 
     def renumbered(self, positions: Integers) -> Explanation:
-        """Replace the positions of training rows by `positions` of these rows in a larger table."""
+        """Translate `rows` into positions in a larger table, for a model that was fitted to a part of it.
+
+        Parameters
+        ----------
+        positions : ndarray of shape (n_training_rows,)
+            Position of each training row in the larger table.
+
+        Returns
+        -------
+        explanation : Explanation
+            Copy with other `rows`.
+        """
         return replace(self, rows=np.where(self.rows >= 0, positions[self.rows], -1))
 
     def aligned(self, names: list[str]) -> Explanation:
-        """Arrange variables in the order of `names`: a fit to fewer rows may have fewer variables of a date.
+        """Arrange the variables in the order of `names`.
 
-        A variable that the fit does not have gets no value and no evidence. The evidence of variables that
-        are not in `names` is added to the base.
+        This makes explanations by several models comparable: models that are fitted to different rows may
+        have different variables of a date.
+
+        Parameters
+        ----------
+        names : list of str
+            Names of variables. A variable that the model does not have gets missing values and evidence 0.
+            The evidence of variables that are not in `names` is added to `base`.
+
+        Returns
+        -------
+        explanation : Explanation
+            Copy with these variables.
         """
         if names == self.feature_names:
             return self
@@ -217,7 +249,18 @@ class Explanation:
         return replace(self, feature_names=names, base=base, **arrays)
 
     def caution(self, sample: int) -> str:
-        """Say if the label of a sample rests on one row or group, unusually for the table; else empty."""
+        """Write a warning if the label of a sample rests on a single training row or group.
+
+        Parameters
+        ----------
+        sample : int
+            Position of the sample.
+
+        Returns
+        -------
+        sentence : str
+            Empty unless `rests_on_few` is True for the sample.
+        """
         check_position("sample", sample, len(self))
         if not self.rests_on_few[sample]:
             return ""
@@ -227,9 +270,18 @@ class Explanation:
         return rests_on_group(self.group_share[sample])
 
     def unlike(self, sample: int) -> list[int]:
-        """List at most three variables that make a sample unlike the nearest class, the strongest first.
+        """List the variables that make a sample unlike its nearest class.
 
-        Each has at least a tenth of the sum of all positive `novelty_parts`.
+        Parameters
+        ----------
+        sample : int
+            Position of the sample.
+
+        Returns
+        -------
+        variables : list of int
+            Positions of at most three variables, the largest part first. Each has at least a tenth of the sum
+            of the positive `novelty_parts`.
         """
         check_position("sample", sample, len(self))
         parts = np.maximum(self.novelty_parts[sample], 0.0)
@@ -237,9 +289,19 @@ class Explanation:
         return [int(j) for j in order if parts[j] > 0.0 and parts[j] >= _LEAST_UNLIKE * parts.sum()]
 
     def novelty(self, sample: int, description: Description | None = None) -> str:
-        """Say if a sample is unlike all training rows, and in which variables; empty if it is not novel.
+        """Write why a sample is novel: which values make it unlike its nearest class.
 
-        With a `description` of the same classes, typical values of the nearest class are named as well.
+        Parameters
+        ----------
+        sample : int
+            Position of the sample.
+        description : Description, default=None
+            Description of the same classes. If given, the text has typical values of the nearest class.
+
+        Returns
+        -------
+        sentence : str
+            Empty if the sample is not novel.
         """
         check_position("sample", sample, len(self))
         if not self.novel[sample]:
@@ -248,7 +310,7 @@ class Explanation:
         return novelty(self.nearest[sample], values, in_training=bool(self.in_training[sample]))
 
     def _value_beside_class(self, i: int, j: int, description: Description | None) -> str:
-        """Name a value, and the range and the typical value of the nearest class."""
+        """Write a value of a sample beside the range and the typical value of the nearest class."""
         ends, typical = self.nearest_range[i, :, j].tolist(), None
         if description is not None:
             middle = description.typical[description.classes.tolist().index(self.nearest[i]), j]
@@ -264,9 +326,9 @@ class Explanation:
         )
 
     def _is_inside(self, i: int, j: int) -> bool:
-        """Whether a sample has other values, and this one lies in the range of the nearest class.
+        """Test whether a value lies in the range of the nearest class, and the sample has other values.
 
-        For a training row it must lie inside: the row itself may be an end of the range.
+        For a training row the ends of the range do not count, since they may be its own value.
         """
         (low, high), value = self.nearest_range[i, :, j], self.values[i, j]
         if not np.isfinite([low, high]).all() or self._has_value(i).sum() < 2:
@@ -274,19 +336,22 @@ class Explanation:
         return bool(low < value < high if self.in_training[i] else low <= value <= high)
 
     def _lacking(self, i: int) -> list[str]:
-        """Variables with a value in the sample and none in the nearest class, if that is not the label."""
+        """List the variables that have a value in the sample, but no value in any row of the nearest class.
+
+        The list is empty if the nearest class is the label.
+        """
         if self.nearest[i] == self.label[i]:
             return []
         lacks = np.isposinf(self.nearest_range[i, 0]) & self._has_value(i)
         return [self.feature_names[j] for j in np.flatnonzero(lacks)]
 
     def _has_value(self, i: int) -> Bools:
-        """Which variables (n_features,) a sample has a value of, other than an unknown category."""
+        """Test which values (n_features,) of a sample are neither missing nor unknown categories."""
         has_value: Bools = ~are_missing(self.values[i]) & ~self.unknown[i]
         return has_value
 
     def _unknown(self, i: int) -> str:
-        """Name the values of a sample that are unknown categories; empty if there are none."""
+        """Write which values of a sample are unknown categories; empty if there are none."""
         return unknown_values(
             [(self.feature_names[j], self.values[i, j]) for j in np.flatnonzero(self.unknown[i])]
         )
@@ -294,23 +359,26 @@ class Explanation:
     def sentences(
         self, sample: int, called: str | None = None, description: Description | None = None
     ) -> dict[str, str]:
-        """Say why a sample gets its label, in one sentence on each question.
+        """Write why a sample gets its label.
 
         Parameters
         ----------
         sample : int
             Position of the sample.
         called : str, default=None
-            Name of the sample, by default its label in the index or its position.
+            Name of the sample in the sentences. By default "Sample" and its label in the index, or its
+            position.
         description : Description, default=None
-            As in `novelty`.
+            Description of the same classes; see `novelty`.
 
         Returns
         -------
         sentences : dict of str
-            "label", "place" (how typical it is, or that it is novel), "reasons" (which values favour the
-            label, which the rival, and which count as missing because no training row has them), "odds",
-            "support", "nearest" (the training rows most like it), and "caution", which may be empty.
+            "label": the label, the rival and their probabilities. "place": how typical the sample is, or that
+            it is novel. "reasons": which values favor the label, which favor the rival, and which are unknown
+            categories. "odds": the log odds of priors and evidence. "support": the effective number of
+            training rows. "nearest": the training rows in `rows`. "caution": see `caution`. A sentence may be
+            empty.
         """
         i = check_position("sample", sample, len(self))
         label, rival = self.label[i], self.rival[i]
@@ -348,9 +416,15 @@ class Explanation:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """One line per sample and variable (needs pandas).
+        """Make a pandas frame with one row per sample and variable.
 
-        A value that is `unknown` is shown as the table has it, and counts as missing.
+        Returns
+        -------
+        frame : DataFrame
+            The columns are "sample" (its label in the index, or its position), "label", "rival", "variable",
+            "value", "unknown", "bandwidth" and "bandwidth_rival" (unless `bandwidths` is None), "evidence",
+            "evidence_error", "conditional" and "novelty_parts". Unknown categories are shown as values,
+            though they are treated as missing.
         """
         pd = import_pandas()
 
@@ -371,7 +445,14 @@ class Explanation:
         return pd.DataFrame(columns)
 
     def support_to_frame(self) -> pd.DataFrame:
-        """One line per sample and supporting training row (needs pandas)."""
+        """Make a pandas frame with one row per sample and supporting training row.
+
+        Returns
+        -------
+        frame : DataFrame
+            The columns are "sample", "training_row" (its position), "name" (its label in the index, unless
+            `row_names` is None) and "share".
+        """
         pd = import_pandas()
 
         listed = np.nonzero(self.rows >= 0)
@@ -385,23 +466,47 @@ class Explanation:
         return pd.DataFrame(columns)
 
     def plot(self, sample: int = 0, *, max_variables: int = 12, axes: Any = None) -> ExplanationDisplay:
-        """Draw why one sample got its label (needs matplotlib).
+        """Draw why one sample gets its label (needs matplotlib).
 
-        Parameters are as in `ExplanationDisplay.from_explanation`.
+        Parameters
+        ----------
+        sample : int, default=0
+            Position of the sample.
+        max_variables : int, default=12
+            Number of bars of single variables, the strongest evidence first. The other variables share a bar.
+        axes : two matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        display : ExplanationDisplay
+            The display, with its axes and figure.
         """
-        import corral  # which loads the display: its package lies above this one
+        import corral  # loads the display when needed: `display` must not be imported by this package
 
         return corral.ExplanationDisplay.from_explanation(
             self, sample=sample, max_variables=max_variables, axes=axes
         )
 
     def to_shap(self, label: Any = None) -> Any:
-        """Return the evidence as an Explanation of the package shap, for its plots (needs shap).
+        """Convert the evidence to an Explanation of the package shap, for its plots (needs shap).
 
-        By default positive values favour the label of each sample. With a `label`, as a beeswarm needs it,
-        they favour this class in all samples, which must be explained by ``explain(X, against=label)``.
-        ``shap.plots.waterfall(explanation.to_shap()[0])`` draws one sample, and
-        ``shap.plots.beeswarm(classifier.explain(X, against="ant").to_shap("ant"))`` many.
+        Parameters
+        ----------
+        label : label, default=None
+            The class that positive values favor in all samples. The samples must be explained with
+            ``explain(X, against=label)``. By default positive values favor the label of each sample.
+
+        Returns
+        -------
+        explanation : shap.Explanation
+            With `values` (the evidence), `base_values`, `data` and `feature_names`. Values and base value of
+            a sample add up to the log odds.
+
+        Notes
+        -----
+        ``shap.plots.waterfall(explanation.to_shap()[0])`` draws one sample. A beeswarm draws many samples,
+        and needs a label: ``shap.plots.beeswarm(classifier.explain(X, against="ant").to_shap("ant"))``.
         """
         try:
             import shap
@@ -416,13 +521,13 @@ class Explanation:
         )
 
     def _sign_of(self, label: Any) -> Floats:
-        """1 where evidence (n_samples,) is for the class, -1 where it is against it."""
+        """Compute signs (n_samples,): 1 if `label` is the label of the sample, -1 if it is the rival."""
         neither = np.flatnonzero((self.label != label) & (self.rival != label))
         if neither.size:
             i = int(neither[0])
             raise ValueError(
-                f"sample {i} compares {self.label[i]} with {self.rival[i]}, not with {label}: explain them "
-                f"by explain(X, against={label!r})."
+                f"sample {i} compares {self.label[i]} with {self.rival[i]}, not with {label}: use "
+                f"explain(X, against={label!r})."
             )
         return np.where(self.label == label, 1.0, -1.0)
 
@@ -431,7 +536,7 @@ class Explanation:
         return "\n".join([*(self._describe(i) for i in range(shown)), *self._more(shown)])
 
     def _repr_html_(self) -> str:
-        """Show a table of the first samples in notebooks."""
+        """Make the HTML table of the first samples that notebooks show."""
         shown = min(len(self), _MOST_IN_NOTEBOOKS)
         heads = ("sample", "label", "rather than", "evidence", "closest training rows", "caution")
         lines = [
@@ -458,11 +563,11 @@ class Explanation:
         return "\n".join([f"sample {self._samples[i]}: {' rather than '.join(self._classes(i))}", *lines])
 
     def _more(self, shown: int) -> list[str]:
-        """Say how many samples are not shown."""
+        """Write how many samples are not shown; an empty list if all are shown."""
         return [f"... and {counted(len(self) - shown, 'more sample')}"] if shown < len(self) else []
 
     def _classes(self, i: int) -> list[str]:
-        """Label and rival of a sample, with their probabilities."""
+        """Write label and rival of a sample, with their probabilities."""
         pairs = zip((self.label[i], self.rival[i]), self.probability[i], strict=True)
         return [f"{name} ({probability:.2f})" for name, probability in pairs]
 
@@ -480,18 +585,18 @@ class Explanation:
         return ", ".join(f"{name} ({self.shares[i, k]:.0%})" for k, name in enumerate(names))
 
     def _listed_rows(self, i: int) -> list[Any]:
-        """Labels of the training rows that support a sample, or their positions."""
+        """List the names of the supporting training rows, or their positions if rows have no names."""
         names = self.rows if self.row_names is None else self.row_names
         listed: list[Any] = names[i][self.rows[i] >= 0].tolist()
         return listed
 
     @property
     def _samples(self) -> NDArray[Any]:
-        """Labels of the samples, or their positions."""
+        """Names (n_samples,) of the samples, or their positions if samples have no names."""
         return np.arange(len(self)) if self.sample_names is None else self.sample_names
 
 
 def unlike_values(explanation: Explanation, sample: int) -> dict[str, Any]:
-    """Values that make a sample unlike the nearest class, by variable, the strongest first."""
+    """Map the variables that make a sample unlike its nearest class to their values, the strongest first."""
     names, values = explanation.feature_names, explanation.values[sample]
     return {names[j]: values[j] for j in explanation.unlike(sample)}

@@ -1,4 +1,4 @@
-"""LSPClassifier: class probabilities by least squares."""
+"""LSPClassifier: class probabilities by least squares, a sum of Gaussian functions around training rows."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ from corral.estimators.validation import (
 )
 from corral.parallel import on_threads, one_blas_thread
 
-# Smaller differences of outputs are rounding errors, as at widths that reach no other row.
+# Smaller differences of outputs may be rounding errors: at narrow widths all outputs are nearly 0.
 _ROUNDING = 1e-10
 
-# Within them no sum of products of coefficients and kernels overflows.
+# Coefficients within these bounds cannot overflow in sums.
 _COEFFICIENT_BOUNDS = (-1e150, 1e150)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LSPClassifier(ClassifierMixin, BaseEstimator):
-    r"""Least-squares probabilistic classifier, the rival in the paper's comparisons.
+    r"""Least-squares probabilistic classifier, with which [2]_ compares its method.
 
-    The probability of class :math:`y` is modelled by Gaussian functions around training rows [1]_, as in the
-    comparisons of [2]_:
+    The probability of class :math:`y` is modeled by Gaussian functions around training rows
+    :math:`c^y_j` of the class, its *centers* [1]_:
 
     .. math::
 
@@ -71,69 +71,72 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         \hat H_y = \frac 1 n \sum_{i=1}^n \phi_y(x_i) \phi_y(x_i)^\top, \qquad
         \hat h_y = \frac 1 n \sum_{i : y_i = y} \phi_y(x_i),
 
-    where :math:`\phi_y(x)` holds the values :math:`K(x, c^y_j)`. Negative outputs are set to zero and the
-    others divided by their sum: :math:`P(y \mid x) = \max(q_y(x), 0) / \sum_{y'} \max(q_{y'}(x), 0)`.
-    The width :math:`\sigma` and the regulariser :math:`\lambda` are chosen by cross-validation.
+    where :math:`\phi_y(x)` is the vector of the :math:`K(x, c^y_j)`. Negative outputs :math:`q_y(x)` are
+    replaced by 0, and the outputs are divided by their sum:
+    :math:`P(y \mid x) = \max(q_y(x), 0) / \sum_{y'} \max(q_{y'}(x), 0)`.
+    The width :math:`\sigma` and the regularizer :math:`\lambda` are chosen by cross-validation.
 
     Parameters
     ----------
     sigmas : array-like, default=(0.1, 0.2, 0.5, 2/3, 1.0, 1.5, 2.0, 5.0, 10.0)
-        Widths :math:`\sigma` to choose from, for scaled distances divided by :math:`\sqrt d`, where :math:`d`
-        is the number of variables.
+        Widths :math:`\sigma` to choose from. They are compared with distances of scaled rows divided by
+        :math:`\sqrt d`, where :math:`d` is the number of variables.
     alphas : array-like, default=tuple(np.logspace(-2, 0, 9))
-        Regularisers :math:`\lambda` to choose from.
+        Regularizers :math:`\lambda` to choose from.
     max_centers : int, default=500
-        How many rows of each class are centres at most, picked at random in larger classes. All rows take
-        part in the least squares. Time grows with the cube of the number of centres, and in proportion to the
-        number of rows.
+        Largest number of centers of a class. In larger classes the centers are picked at random. The least
+        squares use all rows. The time of `fit` is proportional to the number of rows and grows with the cube
+        of the number of centers.
     cv : int, cross-validation splitter or iterable of splits, default=5
-        Splits by which width and regulariser are chosen, as in scikit-learn, by the accuracy; a row held out
-        is no centre. Not used if there is one width and one regulariser.
+        Splits for the choice of width and regularizer by accuracy, as in scikit-learn. Rows that are held out
+        are not centers. `cv` is not used if there is only one width and one regularizer.
     scale : {"range", "standard", "rank"} or None, default=None
-        Scale of the distances, learnt on the training rows as in `RodeoClassifier`. None takes the columns as
-        they are and comes closest to the paper's figures; "standard" is the scale of the reference
-        implementation, and the choice for columns with different units of measurement.
+        Scale of the distances, as in `RodeoClassifier`. None changes nothing and comes closest to the figures
+        of the paper; "standard" is the scale of the reference implementation. Use "standard" if columns have
+        different units of measurement.
     n_jobs : int, default=None
-        Number of threads that work on the widths; see `RodeoClassifier`.
+        Number of threads. Each thread works on one width at a time; see `RodeoClassifier`.
     random_state : int, RandomState or None, default=None
-        Picks the centres in classes of more than `max_centers` rows.
+        Picks the centers in classes of more than `max_centers` rows.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Class labels.
+        Class labels, sorted.
     class_count_ : ndarray of shape (n_classes,)
         Number of training rows of each class.
     best_params_ : dict
-        The width and the regulariser chosen, ``"sigma"`` and ``"alpha"``.
+        The chosen width, ``"sigma"``, and the chosen regularizer, ``"alpha"``.
     best_index_ : int
-        Their position in `cv_results_`. Both are set only if there is something to choose.
+        Position of the chosen pair in `cv_results_`. This attribute, `best_score_` and `cv_results_` exist
+        only if there are several widths or regularizers.
     best_score_ : float
-        Their mean score.
+        Mean accuracy of the chosen pair on held-out rows.
     cv_results_ : dict of arrays
-        As in `sklearn.model_selection.GridSearchCV`: parameters, and test scores with their means, deviations
-        and ranks; no times.
+        Results as in `sklearn.model_selection.GridSearchCV`: parameters, and test scores with their means,
+        standard deviations and ranks, but without times.
     centers_ : ndarray of shape (n_centers, n_features)
-        The scaled centres.
+        Scaled centers of all classes.
     dual_coef_ : ndarray of shape (n_centers, n_classes)
-        The coefficients :math:`\alpha`, zero at the centres of other classes.
+        Coefficients :math:`\alpha`; 0 at the centers of other classes.
     n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
         Number of variables seen in `fit`, and their names if `X` had any.
 
     See Also
     --------
-    RodeoClassifier : Kernel densities with a bandwidth of its own for each variable.
+    RodeoClassifier : Classifies by kernel densities with a bandwidth for each variable.
 
     Notes
     -----
-    Where the outputs of all classes are negative or zero, the class with the largest output gets
-    probability 1: the limit of raising all outputs alike until one of them is positive. All outputs at a
-    sample share a factor that does not change the probabilities; it is taken from the nearest centre, so
-    that the answer is defined at any distance from the training rows.
+    If no class has a positive output at a sample, the class with the largest output has probability 1. This
+    is the limit if the same number is added to all outputs until one of them is positive. The outputs at a
+    sample are computed relative to the kernel of the nearest center. This common factor does not change the
+    probabilities, and prevents all kernels from being 0 at samples far from the training rows.
 
-    In selection a row counts as right only if its class's output exceeds every other by more than 1e-10: at
-    very narrow widths, outputs are rounding errors. The first of equal scores is chosen. `fit` keeps an array
-    of distances between all rows and all centres.
+    In cross-validation, a held-out row is classified correctly only if the output of its class exceeds all
+    other outputs by more than 1e-10, since at very narrow widths outputs are rounding errors. If several
+    pairs of width and regularizer have the same score, the first is chosen. During `fit`, an array of
+    distances between all rows and all centers is in memory.
 
     References
     ----------
@@ -155,7 +158,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
-    # The reference implementation's widths and regularisers.
+    # The default widths and regularizers are the ones of the reference implementation.
     sigmas: ArrayLike = (0.1, 0.2, 0.5, 2 / 3, 1.0, 1.5, 2.0, 5.0, 10.0)
     alphas: ArrayLike = tuple(np.logspace(-2, 0, 9).tolist())
     max_centers: int = 500
@@ -176,7 +179,20 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
     cv_results_: dict[str, Any] = field(init=False)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Choose a width and a regulariser, and solve for the coefficients; `y` holds two classes or more."""
+        """Choose width and regularizer by cross-validation, and compute the coefficients.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows: numbers without missing values.
+        y : array-like of shape (n_samples,)
+            Labels of the rows, of at least two classes.
+
+        Returns
+        -------
+        self : LSPClassifier
+            The fitted classifier.
+        """
         with unchanged_by_errors(self):
             return self._learn(X, y)
 
@@ -198,10 +214,10 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
             problem.append(_OneClass(centers, squares, codes == a))
 
         for name in ("cv_results_", "best_index_", "best_score_"):
-            self.__dict__.pop(name, None)  # of an earlier fit
+            self.__dict__.pop(name, None)  # from an earlier fit
         best = 0
-        # One thread per width instead of BLAS's own, which do little for matrices of this size, wait for
-        # each other where cores are busy, and change the last bits.
+        # One thread per width instead of the threads of BLAS, which save little time for matrices of this
+        # size, wait for each other if cores are busy, and change the last bits of results.
         with one_blas_thread():
             if sigmas.size * alphas.size > 1:
                 splits = _splits(self.cv, rows, labels)
@@ -217,7 +233,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def __corral_validate__(self) -> None:
-        """Refuse parameters and arrays that no fit could have left; `load_model` calls it."""
+        """Raise ValueError for parameters or arrays that `fit` cannot set; `load_model` calls this check."""
         self._check_parameters()
         n_classes, (n_centers, d) = self.classes_.size, self.centers_.shape
         validate_columns(self, d)
@@ -238,7 +254,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
             check_number("best_score_", self.best_score_, 0.0, 1.0, inclusive=True)
 
     def _check_parameters(self) -> tuple[Floats, Floats, int]:
-        """Refuse bad parameters; return widths, regularisers and the number of centres."""
+        """Check the parameters; return widths, regularizers and the largest number of centers of a class."""
         check_choice("scale", self.scale, ("range", "standard", "rank", None))
         check_n_jobs(self.n_jobs)
         return (
@@ -248,17 +264,39 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Most probable class (n_samples,) of each row of `X`."""
-        outputs = self._outputs(X)  # first: it refuses an estimator without classes
+        """Predict the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to classify.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Predicted labels.
+        """
+        outputs = self._outputs(X)  # before classes_, so that an unfitted estimator is an error
         labels: NDArray[Any] = self.classes_[outputs.argmax(axis=1)]
         return labels
 
     def predict_proba(self, X: ArrayLike) -> Floats:
-        """Probabilities (n_samples, n_classes) of each row of `X`, in the order of `classes_`."""
+        """Compute the probability of each class for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to classify.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_classes)
+            Probabilities, with classes in the order of `classes_`. Each row sums to 1.
+        """
         outputs = self._outputs(X)
         largest = outputs.max(axis=1, keepdims=True)
         clipped = largest <= 0.0
-        # Over the largest output first: all of them may be so small that their sum has few digits.
+        # Divided by the largest output first: all outputs may be so small that their sum has few digits.
         proba = np.maximum(outputs, 0.0) / np.where(clipped, 1.0, largest)
         only = np.arange(proba.shape[1]) == outputs.argmax(axis=1)[:, np.newaxis]
         proba = np.where(clipped, only, proba)
@@ -266,7 +304,7 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
         return proba
 
     def _outputs(self, X: ArrayLike) -> Floats:
-        """Outputs of all classes, times a positive factor that the classes of a row share."""
+        """Compute outputs (n_samples, n_classes), divided by the kernel of the nearest center of each row."""
         check_is_fitted(self)
         samples, _ = read_numbers(self, X, reset=False)
         sigma = self.best_params_["sigma"]
@@ -282,19 +320,19 @@ class LSPClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _splits(cv: Any, X: Floats, y: NDArray[Any]) -> list[tuple[Bools, Integers]]:
-    """Split rows as scikit-learn would: a mask of rows to train with, and positions of rows held out."""
+    """List the splits, as scikit-learn makes them: a mask of training rows and positions of test rows."""
     splits = []
     for number, (train, test) in enumerate(check_cv(cv, y, classifier=True).split(X, y)):
         mask = np.zeros(len(y), dtype=np.bool_)
         mask[train] = True
         if not (mask.any() and len(test)):
-            raise ValueError(f"cv must leave rows to train and to test, but its split {number} does not.")
+            raise ValueError(f"cv must leave rows for training and for testing, but split {number} does not.")
         splits.append((mask, test))
     return splits
 
 
 def _tabulate(sigmas: Floats, alphas: Floats, scores: Floats) -> dict[str, Any]:
-    """Scores of shape (n_sigmas * n_alphas, n_splits) as `cv_results_`."""
+    """Make `cv_results_` from scores of shape (n_sigmas * n_alphas, n_splits)."""
     mean = scores.mean(axis=1)
     return {
         "params": [{"sigma": float(sigma), "alpha": float(alpha)} for sigma in sigmas for alpha in alphas],
@@ -303,35 +341,35 @@ def _tabulate(sigmas: Floats, alphas: Floats, scores: Floats) -> dict[str, Any]:
         **{f"split{k}_test_score": scores[:, k] for k in range(scores.shape[1])},
         "mean_test_score": mean,
         "std_test_score": scores.std(axis=1),
-        # The same scores in another order of folds may have a mean that differs in its last bit.
+        # Rounded, since the last bit of a mean depends on the order of the splits.
         "rank_test_score": rankdata(-mean.round(12), method="min").astype(np.int32),
     }
 
 
 @dataclass(frozen=True, eq=False)
 class _OneClass:
-    """The least squares of one class."""
+    """The least-squares problem of one class."""
 
-    centers: Integers  # positions of its centres among the rows
-    squares: Floats  # (n_samples, n_centers) squared distances to its centres, over the number of variables
-    is_own: Bools  # (n_samples,) which rows are of the class
+    centers: Integers  # (n_centers,) positions of the centers of the class among the rows
+    squares: Floats  # (n_samples, n_centers) squared distances to the centers, divided by n_features
+    is_own: Bools  # (n_samples,) whether the row belongs to the class
 
     def solve(self, sigma: float, alpha: float) -> Floats:
-        """The coefficients (n_centers, 1) of all rows."""
+        """Compute the coefficients (n_centers, 1) from all rows."""
         psi = _gaussian(self.squares, sigma)
         return _ridge(psi.T @ psi / len(psi), psi.T @ self.is_own / len(psi), np.array([alpha]))
 
     def held_out(
         self, sigma: float, alphas: Floats, splits: Sequence[tuple[Bools, Integers]]
     ) -> list[Floats]:
-        """Per split the outputs (n_test, n_alphas); rows that are held out are no centres."""
+        """Compute outputs (n_test, n_alphas) at the test rows of each split; test rows are not centers."""
         psi = _gaussian(self.squares, sigma)
         H_all = psi.T @ psi
         outputs = []
         for train, test in splits:
             few = train.mean() < 0.5
             part = psi[train if few else ~train]
-            # To subtract the rows held out is cheaper if they are fewer.
+            # The smaller part is multiplied: H of the training rows is H of all rows less H of the test rows.
             H = part.T @ part if few else H_all - part.T @ part
             h = psi.T @ (train & self.is_own)
             used = train[self.centers]
@@ -348,7 +386,7 @@ def _scores(
     codes: Integers,
     splits: Sequence[tuple[Bools, Integers]],
 ) -> Floats:
-    """Share of held-out rows classified right, (n_alphas, n_splits)."""
+    """Compute the share (n_alphas, n_splits) of test rows that are classified correctly."""
     by_class = [each.held_out(sigma, alphas, splits) for each in problem]
     right = [
         np.mean(_margin(np.stack(outputs, axis=2), codes[test]) > _ROUNDING, axis=0)
@@ -362,7 +400,7 @@ def _gaussian(squares: Floats, sigma: float) -> Floats:
 
 
 def _margin(outputs: Floats, codes: Integers) -> Floats:
-    """By how much the output of a row's own class exceeds all others, (n_samples, n_alphas)."""
+    """Compute the output of the right class less the largest other output, (n_samples, n_alphas)."""
     own = codes[:, np.newaxis, np.newaxis]
     margin: Floats = np.take_along_axis(outputs, own, axis=2)[..., 0]
     margin -= np.where(np.arange(outputs.shape[2]) == own, -np.inf, outputs).max(axis=2)
@@ -370,8 +408,8 @@ def _margin(outputs: Floats, codes: Integers) -> Floats:
 
 
 def _ridge(H: Floats, h: Floats, alphas: Floats) -> Floats:
-    """(H + lambda I)^-1 h for all lambdas, (n_centers, n_alphas), from one eigendecomposition of H."""
+    """Compute (H + lambda I)^-1 h for all lambdas (n_centers, n_alphas) from one eigendecomposition of H."""
     s, V = np.linalg.eigh(H)
-    shifted = np.maximum(s, 0.0)[:, np.newaxis] + alphas  # eigenvalues are negative by rounding only
+    shifted = np.maximum(s, 0.0)[:, np.newaxis] + alphas  # rounding may make eigenvalues of 0 negative
     coefficients: Floats = V @ ((V.T @ h)[:, np.newaxis] / shifted)
     return coefficients

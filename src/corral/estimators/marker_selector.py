@@ -21,12 +21,13 @@ from corral.markers.contrast import MIN_EFFECT, Contrast, learn_contrast, learn_
 class MarkerSelector(TableSelector):
     """Select the variables that mark at least one class.
 
-    A variable marks a class if its values there are higher, lower, closer together or further apart than in
-    the *background*, the rows of the other classes that do not differ significantly in this variable. If
-    these are not more than half of the classes, the class must differ from at least half of the others, one
-    by one. The tests use ranks, so increasing transformations of a column do not matter. A class that does
-    not differ from the others gets a marker with probability 0.01 at most, over all its variables together.
-    The selector keeps every variable that marks a class.
+    A variable marks a class if its values in the class are higher, lower, closer together or further apart
+    than in the *background*: the other classes in the largest set of classes of which no two differ
+    significantly in this variable. If this set has at most half of the classes, there is usually no
+    background, and the class must differ from at least half of the other classes, each tested alone. The
+    tests use ranks, so increasing transformations of a column do not matter. If a class does not differ from
+    the other classes, the probability that it gets any marker is at most 0.01. The selector keeps every
+    variable that marks at least one class.
 
     Parameters
     ----------
@@ -39,32 +40,33 @@ class MarkerSelector(TableSelector):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Class labels.
+        Class labels, sorted.
     markers_ : ndarray of shape (n_classes, n_features), bool
-        Which variables mark each class.
+        Which variables mark each class. `transform` keeps a variable that marks any class.
     contrast_ : Contrast
         How each class differs from its background.
     comparison_ : Comparison
-        Each class beside all other rows.
+        Numbers of each class, of all other rows and of the background, such as medians.
     missing_contrast_ : Contrast or None
-        How each class differs from its background in missing values; None if no value is missing.
+        How the frequency of missing values in each class differs from its background; None if no value is
+        missing.
     n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
         Number of variables seen in `fit`, and their names if `X` had any.
 
     See Also
     --------
     RodeoSelector : Selects variables by algorithm 2 of the paper.
-    CorralClassifier : Describes classes in the same way, and labels rows.
-    RelevanceDisplay : Draws which variables mark which class.
+    CorralClassifier : Finds the same markers and classifies rows.
+    RelevanceDisplay : Draws the markers.
 
     References
     ----------
     .. [1] N. Cliff. Dominance statistics: ordinal analyses to answer ordinal questions. Psychological
-       Bulletin 114 (1993), on the effect.
+       Bulletin 114 (1993). The effect.
     .. [2] H. O. Lancaster. The combination of probabilities: an application of orthonormal functions.
-       Australian Journal of Statistics 3 (1961), on one test for place and spread.
-    .. [3] Y. Benjamini, R. Heller. Screening for partial conjunction hypotheses. Biometrics 64 (2008), on
-       classes that differ from at least half of the others.
+       Australian Journal of Statistics 3 (1961). One test of location and spread.
+    .. [3] Y. Benjamini, R. Heller. Screening for partial conjunction hypotheses. Biometrics 64 (2008). The
+       test whether a class differs from at least half of the other classes.
 
     Examples
     --------
@@ -101,12 +103,18 @@ class MarkerSelector(TableSelector):
         return self
 
     def describe(self) -> Description:
-        """What marks each class, without evidence, since a selector predicts nothing."""
+        """Describe each class by its markers.
+
+        Returns
+        -------
+        description : Description
+            Markers and numbers of all classes. `evidence` is None, since a selector does not predict.
+        """
         check_is_fitted(self)
         return class_description(self, self.contrast_, self.comparison_, self.missing_contrast_)
 
     def __corral_validate__(self) -> None:
-        """Refuse arrays that do not belong together; `load_model` calls it."""
+        """Raise ValueError if the arrays disagree; `load_model` calls this check."""
         shape = self._validate_selected()
         for contrast in (self.contrast_, self.missing_contrast_ or self.contrast_):
             check_shape("markers", contrast.markers, shape)

@@ -1,7 +1,7 @@
-"""Pipelines of scikit-learn whose last step is an estimator of corral.
+"""Pipelines of scikit-learn whose last step is a corral estimator.
 
-The last step gets what the steps before it return. Reports, displays and explanations are about that step and
-its rows, with the names of the columns of the table as far as the steps keep them.
+The last step reads the output of the earlier steps. Reports, displays and explanations show the values that
+the last step reads. If the earlier steps keep the names of columns, variables have these names.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from corral.estimators.validation import row_names
 
 
 def last_step(estimator: Any) -> Any:
-    """The last step of a pipeline, with the names that the steps before it give its variables.
+    """Return the last step of a pipeline, with names of its variables; return any other estimator unchanged.
 
-    Any other estimator is returned as it is.
+    The names of the variables are the column names that the earlier steps return.
     """
     last = estimator
     while isinstance(last, Pipeline):
@@ -31,13 +31,13 @@ def last_step(estimator: Any) -> Any:
     names = _names_at_the_end(estimator, last) if isinstance(estimator, Pipeline) else None
     if names is None or not isinstance(last, BaseEstimator):
         return last
-    named = copy(last)  # the step of the pipeline stays as it is
+    named = copy(last)  # so that the step of the pipeline does not change
     named.variable_names_ = names
     return named
 
 
 def rows_of_last_step(estimator: Any, X: Any) -> Any:
-    """Rows as the last step of a pipeline gets them; the same rows for any other estimator."""
+    """Transform rows by all steps of a pipeline but the last; for any other estimator return `X`."""
     while isinstance(estimator, Pipeline):
         X = estimator[:-1].transform(X) if len(estimator) > 1 else X
         estimator = estimator.steps[-1][1]
@@ -45,7 +45,7 @@ def rows_of_last_step(estimator: Any, X: Any) -> Any:
 
 
 def steps_in_words(estimator: Any) -> list[str]:
-    """Names of the steps before the last one, such as "StandardScaler"; empty without a pipeline."""
+    """List the class names of the steps before the last, such as "StandardScaler"; empty if no pipeline."""
     if not isinstance(estimator, Pipeline):
         return []
     kinds = [type(step).__name__ for _, step in estimator.steps[:-1] if step not in (None, "passthrough")]
@@ -53,30 +53,31 @@ def steps_in_words(estimator: Any) -> list[str]:
 
 
 def _names_at_the_end(pipeline: Pipeline, last: Any) -> list[str] | None:
-    """Names of the columns that the last step gets, or None if a step does not name them."""
+    """List the names of the columns that the last step reads; None if a step has no names for them."""
     try:
         given = getattr(last, "feature_names_in_", None)
         names = [str(name) for name in (_names_out(pipeline) if given is None else given)]
         columns = list(
             getattr(pipeline, "feature_names_in_", [f"x{j}" for j in range(pipeline.n_features_in_)])
         )
-    except (AttributeError, ValueError):  # as of a FunctionTransformer, or a pipeline that is not fitted
+    except (AttributeError, ValueError):  # such as a FunctionTransformer, or a pipeline that is not fitted
         return None
     short = [_without_transformer(name, columns) for name in names]
     return short if len(set(short)) == len(short) else names
 
 
 def _without_transformer(name: str, columns: Sequence[str]) -> str:
-    """Remove the name of a transformer, which a ColumnTransformer puts before the name of a column.
+    """Remove the prefix "TRANSFORMER__" that a ColumnTransformer adds to the name of a column.
 
-    A OneHotEncoder puts a category after the name of the column.
+    The rest may be the name of a column with a suffix, since a OneHotEncoder appends "_CATEGORY". Any other
+    name is returned unchanged.
     """
     rest = name.partition("__")[2]
     return rest if rest in columns or rest.startswith(tuple(f"{column}_" for column in columns)) else name
 
 
 def _names_out(pipeline: Any) -> Any:
-    """Names of the columns that the last step of a pipeline gets, from the steps before it."""
+    """List the names of the columns that the last step reads, from `get_feature_names_out` of the steps."""
     names = None
     while isinstance(pipeline, Pipeline):
         names = pipeline[:-1].get_feature_names_out(names) if len(pipeline) > 1 else names
@@ -87,22 +88,22 @@ def _names_out(pipeline: Any) -> Any:
 def explain(
     estimator: Any, X: ArrayLike, *, against: ArrayLike | None = None, n_rows: int = 5
 ) -> Explanation:
-    """Why each row of `X` gets its label and not another one, also where a pipeline gives it.
+    """Explain why each row gets its label rather than another label, for classifiers and pipelines.
 
     Parameters
     ----------
-    estimator : RodeoClassifier, CorralClassifier, or Pipeline that ends in one
-        A fitted one.
+    estimator : RodeoClassifier, CorralClassifier or Pipeline
+        Fitted classifier, or fitted pipeline whose last step is such a classifier.
     X : array-like of shape (n_samples, n_features)
-        Samples to explain, as the pipeline takes them.
+        Rows to explain, with the columns of the input of the pipeline.
     against, n_rows
         As in `RodeoClassifier.explain`.
 
     Returns
     -------
     explanation : Explanation
-        Its values are the inputs of the last step, such as scaled ones. Variables have the names of the
-        columns of `X`, as far as the steps keep them.
+        Values and variables are inputs of the last step, for example scaled values. If the earlier steps keep
+        the names of columns, variables have these names.
 
     Examples
     --------
@@ -119,22 +120,22 @@ def explain(
     """
     last = _require(estimator, "explain")
     explanation: Explanation = last.explain(rows_of_last_step(estimator, X), against=against, n_rows=n_rows)
-    names = row_names(X)  # which steps may forget
+    names = row_names(X)  # the output of earlier steps may have no index
     return explanation if names is None else replace(explanation, sample_names=names)
 
 
 def describe(estimator: Any) -> Description:
-    """What marks each class, also where it is a pipeline that has learnt the classes.
+    """Describe each class by its markers, for estimators and pipelines.
 
     Parameters
     ----------
-    estimator : RodeoClassifier, CorralClassifier, MarkerSelector, or Pipeline that ends in one
-        A fitted one.
+    estimator : RodeoClassifier, CorralClassifier, MarkerSelector or Pipeline
+        Fitted estimator, or fitted pipeline whose last step is such an estimator.
 
     Returns
     -------
     description : Description
-        Its values and names are as in `explain`.
+        Values and variables are inputs of the last step, as in `explain`.
 
     Examples
     --------
@@ -153,8 +154,10 @@ def describe(estimator: Any) -> Description:
 
 
 def _require(estimator: Any, name: str) -> Any:
-    """Return the last step, which must have a method."""
+    """Return the last step; raise TypeError if it has no method of this name."""
     last = last_step(estimator)
     if not hasattr(last, name):
-        raise TypeError(f"{name} needs one of our classifiers, or a pipeline that ends in one, not {last!r}.")
+        raise TypeError(
+            f"{name} needs a corral estimator with this method, or a pipeline that ends in one, not {last!r}."
+        )
     return last

@@ -1,4 +1,4 @@
-"""Priors of classes, from the parameters `priors` and `class_weight` together."""
+"""Priors of classes: the product of the parameters `priors` and `class_weight` of classifiers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
 
 
 def class_priors(estimator: Any, classes: NDArray[Any], counts: Floats) -> Floats:
-    """Priors (n_classes,) times class weights, which sum to 1; `counts` are the rows of each class."""
+    """Compute priors (n_classes,) times class weights, divided by their sum.
+
+    `counts` (n_classes,) are the numbers of training rows, or the sums of their weights.
+    """
     prior = _check_priors(estimator.priors, classes, counts)
     if estimator.class_weight is None:
         return prior
@@ -30,7 +33,7 @@ def class_priors(estimator: Any, classes: NDArray[Any], counts: Floats) -> Float
 
 
 def are_empirical(estimator: Any) -> bool:
-    """Whether the priors are the class frequencies of the training rows."""
+    """Test whether the priors are the class frequencies of the training rows."""
     return (
         isinstance(estimator.priors, str)
         and estimator.priors == "empirical"
@@ -39,7 +42,7 @@ def are_empirical(estimator: Any) -> bool:
 
 
 def _check_priors(priors: Any, classes: NDArray[Any], counts: Floats) -> Floats:
-    """Return the prior of each class."""
+    """Check the parameter `priors`; return the priors (n_classes,)."""
     if isinstance(priors, str):
         check_choice("priors", priors, ("uniform", "empirical"))
         return np.full(counts.size, 1.0 / counts.size) if priors == "uniform" else counts / counts.sum()
@@ -51,7 +54,7 @@ def _check_priors(priors: Any, classes: NDArray[Any], counts: Floats) -> Floats:
         shares: Floats = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(
-            f"priors must be 'uniform', 'empirical', numbers or a dict of them, got {priors!r}."
+            f"priors must be 'uniform', 'empirical', numbers or a dict of numbers, got {priors!r}."
         ) from None
     if shares.shape != counts.shape:
         raise ValueError(f"priors must hold a number for each of the {counts.size} classes, got {priors!r}.")
@@ -62,10 +65,11 @@ def _check_priors(priors: Any, classes: NDArray[Any], counts: Floats) -> Floats:
 
 
 def _check_class_weight(class_weight: Any, classes: NDArray[Any], prior: Floats) -> Floats:
-    """Weights (n_classes,) of the classes; "balanced" makes all classes with a prior above 0 equal.
+    """Check the parameter `class_weight`; return the weights (n_classes,) of the classes.
 
-    As in scikit-learn, a class that a dict does not name has weight 1. A dict may name classes without rows,
-    as in a part of a table, but only if it names all classes: else a name is taken for a wrong one.
+    "balanced" makes the products of weight and prior equal for all classes with a prior above 0. As in
+    scikit-learn, a class that is not in a dict has weight 1. If a dict lists all of `classes`, it may have
+    more labels, since a part of a table may lack a class; otherwise other labels are errors.
     """
     if isinstance(class_weight, str):
         check_choice("class_weight", class_weight, ("balanced", None))
@@ -76,7 +80,7 @@ def _check_class_weight(class_weight: Any, classes: NDArray[Any], prior: Floats)
     if not all(label in class_weight for label in labels):
         for name in class_weight:
             if name not in labels:
-                raise ValueError(f"class_weight must name classes, but {name!r} is not one of {labels}.")
+                raise ValueError(f"class_weight must list classes, but {name!r} is not one of {labels}.")
     try:
         weights = np.array([class_weight.get(label, 1.0) for label in labels], dtype=np.float64)
     except (TypeError, ValueError):

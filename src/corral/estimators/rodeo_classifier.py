@@ -1,4 +1,9 @@
-"""RodeoClassifier: algorithms 1 to 3."""
+"""RodeoClassifier: algorithms 1 to 3 of the paper.
+
+The Rodeo (algorithm 1) starts with wide bandwidths and shrinks them variable by variable, in sweeps over the
+variables, as long as the density varies in the variable. Algorithm 2 finds the variables whose bandwidths
+shrink most in a class, its relevant variables; algorithm 3 classifies.
+"""
 
 from __future__ import annotations
 
@@ -36,111 +41,117 @@ class RodeoClassifier(DensityClassifier):
             \varphi\Big(\frac{x_j - x^y_{ij}}{h^y_j}\Big)
 
     are compared: :math:`P(y \mid x) = \pi_y \hat p_y(x) / \sum_{y'} \pi_{y'} \hat p_{y'}(x)` (algorithm
-    3). A bandwidth that shrinks at the class's own rows marks a variable that describes the class
-    (algorithm 2); `cutpoint` sets how much it must shrink.
+    3). A variable is *relevant* for a class if its bandwidth shrinks at the rows of the class (algorithm 2);
+    `cutpoint` sets how much it must shrink.
 
-    The defaults are the paper's rule; the paper leaves the scale and the order of updates open. Class
-    bandwidths and densities of selected variables go beyond it.
+    With the defaults this is the method of the paper, which leaves the scale and the order of updates open.
+    The options ``bandwidth="class"`` and ``features="selected"`` are not in the paper.
 
     Parameters
     ----------
     bandwidth : {"local", "class"}, default="local"
-        "local" runs the Rodeo at each sample, as the paper does. "class" uses one vector per class, the
-        mean of the bandwidths at the class's own rows (`bandwidths_`). Prediction is then a plain kernel sum:
-        much faster, and more accurate where most variables are noise for a class.
+        "local" runs the Rodeo at each sample, as the paper does. "class" uses the same bandwidths at all
+        samples: the means of the bandwidths at the rows of the class (`bandwidths_`). Predictions are then
+        much faster, and more accurate if most variables are noise for a class.
     features : {"all", "selected"}, default="all"
-        "selected" estimates the density of each class over its relevant variables alone and takes the
-        others as uniform over their range in the training rows, so that classes with different
-        variables compare fairly. A class without relevant variables keeps them all.
+        "all" estimates the density of each class over all variables. "selected" estimates it over the
+        relevant variables of the class; the density of any other variable is uniform over the range of the
+        training rows, so that densities of classes with different relevant variables can be compared. For a
+        class without relevant variables, all variables are used.
     update : {"simultaneous", "sequential"}, default="simultaneous"
-        Whether bandwidths change after each sweep over the variables, so that the order of columns
-        does not matter, or inside it, as algorithm 1 is printed.
+        "simultaneous" changes all bandwidths after each sweep over the variables, so that the order of the
+        columns does not matter. "sequential" changes each bandwidth within the sweep, as algorithm 1 is
+        printed.
     scale : {"range", "standard", "rank"} or None, default="range"
-        Scale on which bandwidths are chosen, learnt on the training rows of all classes together: each
-        column is divided by its range or by its standard deviation, replaced by its rank (the share of
-        training rows below, counting ties half), or taken as it is.
+        Scale on which bandwidths are chosen, learnt from the training rows of all classes together. "range"
+        divides each column by its range, "standard" by its standard deviation. "rank" replaces a value by
+        the share of training values below it, plus half the share of equal values. None changes nothing.
     beta : float, default=0.9
         Factor by which a bandwidth shrinks, between 0 and 1.
     c0 : float, default=1.0
         Constant of the initial bandwidth, :math:`h_0 = c_0 / \log\log \max(n_y, 16)`.
     cutpoint : float, default=-1.0
-        Largest z-score of a relevant variable: its mean bandwidth, standardised over the variables of the
-        class. With two variables the scores are -0.707 and 0.707 (or 0 both), so that -1 selects neither.
+        Largest z-score of a relevant variable. The z-score is the mean bandwidth of the variable,
+        standardized over the variables of the class. With two variables the z-scores are -0.707 and 0.707, or
+        both 0, so that a cutpoint of -1 selects none.
     min_effect : float, default=0.15
-        Least effect of a marker, as Cliff's delta; see `MarkerSelector`. Only `describe` uses it.
+        Least effect of a marker, as Cliff's delta; see `MarkerSelector`. Predictions do not depend on it.
     priors : {"uniform", "empirical"}, dict or array-like of shape (n_classes,), default="uniform"
-        Class probabilities :math:`\pi_y`: equal (algorithm 3), the shares of training rows
-        (theorem 1), or given ones, as ``{class: prior}`` or in the order of `classes_`.
+        Class probabilities :math:`\pi_y`: "uniform" for equal priors (algorithm 3), "empirical" for the
+        shares of training rows (theorem 1), or numbers, as ``{class: prior}`` or in the order of `classes_`.
     class_weight : "balanced", dict or None, default=None
-        Factors of the priors, as ``{class: weight}``; a class that is not named has weight 1. "balanced"
-        makes all classes equal. Densities, bandwidths and markers do not depend on it.
+        Factors of the priors, as ``{class: weight}``; a class that is not in the dict has weight 1.
+        "balanced" makes the priors equal. Densities, bandwidths and markers do not depend on it.
     min_bandwidth : "auto" or float, default="auto"
-        Least bandwidth of a scaled variable: a bandwidth that would fall below it stays. At a point mass (a
-        constant, discrete or tied variable) the derivative never fades, and without a floor the loop would
-        not end. "auto" is :math:`h_0 / n_y`, well below the bandwidths of continuous variables.
+        Least bandwidth of a scaled variable: a bandwidth does not shrink if it would fall below this value.
+        Without it the bandwidths of constant and discrete variables would shrink without end. "auto" is
+        :math:`h_0 / n_y`, well below the bandwidths of continuous variables.
     categorical_features : {"from_dtype"} or array-like or None, default="from_dtype"
-        Which columns hold categories rather than measurements: columns of frames that are text, categories or
-        booleans; columns by name, by position or by a mask; or none. The positions of ordered categories
-        count as measurements.
+        Which columns hold categories rather than measurements. "from_dtype": in frames, columns whose type is
+        text, category or boolean. An array lists columns by name or by position, or is a mask of columns.
+        None: no columns. Ordered categories are replaced by their positions, which count as measurements.
     n_jobs : int, default=None
-        Number of threads; None means 1 unless in a `joblib.parallel_config` context, -1 all cores.
+        Number of threads. None means 1 unless in a `joblib.parallel_config` context, and -1 means all cores.
         The result does not depend on it.
     verbose : int, default=0
         If positive, show a progress bar on the standard error stream.
     random_state : int, RandomState or None, default=None
-        Chooses the rows over which bandwidths are averaged in a class of more than 1000.
+        Picks the rows over which bandwidths are averaged in a class of more than 1000 rows.
 
     Attributes
     ----------
     model_ : FittedModel
-        All that `fit` has learnt; the attributes below come from it.
+        Everything that `fit` learns; the other attributes read it.
     classes_ : ndarray of shape (n_classes,)
-        Class labels.
+        Class labels, sorted.
     class_count_ : ndarray of shape (n_classes,)
-        Number of training rows of each class, weights counted.
+        Sum of the weights of the training rows of each class.
     class_prior_ : ndarray of shape (n_classes,)
-        Probability of each class before a sample is seen: its prior, times its class weight.
+        Prior probability of each class, with class weights; the priors sum to 1.
     n_duplicates_ : int
-        Number of training rows that are duplicates of others; see Notes.
+        Number of training rows that are duplicates of other training rows; see Notes.
     initial_bandwidth_ : ndarray of shape (n_classes,)
-        Bandwidth that every variable starts from.
+        Bandwidth from which the Rodeo starts in each class.
     bandwidths_ : ndarray of shape (n_classes, n_features)
-        Mean bandwidth at the class's own rows, each row leaving itself out.
+        Mean bandwidths at the rows of the class, each row left out of its own density.
     zscores_ : ndarray of shape (n_classes, n_features)
-        Mean bandwidths standardised over the variables of a class.
+        Mean bandwidths, standardized over the variables of each class.
     relevant_ : ndarray of shape (n_classes, n_features), bool
-        Which variables describe each class; never one that is constant in all training rows. With
-        ``features="selected"``, `fit` gives an `EmptySelectionWarning` if a class has none.
+        Which variables are relevant for each class. A variable that is constant in all training rows is never
+        relevant. With ``features="selected"``, `fit` warns of classes without relevant variables
+        (`EmptySelectionWarning`).
     feature_importances_ : ndarray of shape (n_features,)
-        Share of each variable in the mean evidence for the classes at their own rows, 0 where it is negative;
-        they sum to 1, or are all 0.
+        Share of each variable in the mean evidence of `describe`, averaged over the classes. Negative means
+        count as 0. The shares sum to 1, or are all 0 if no mean is positive.
     n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
         Number of variables seen in `fit`, and their names if `X` had any.
 
     See Also
     --------
     CorralClassifier : Pools several class densities and calibrates them.
-    RodeoDensity : The density of one sample of rows.
-    RodeoSelector : The relevant variables as a step of a pipeline.
+    RodeoDensity : Estimates the density of a table without classes.
+    RodeoSelector : Keeps the relevant variables, as a step of a pipeline.
 
     Notes
     -----
-    In a fit a row is left out of its own estimates with all its weight. A common factor of all weights
-    changes nothing: :math:`n_y` in bandwidths and thresholds is Kish's effective number of rows,
-    :math:`(\sum_i w_i)^2 / \sum_i w_i^2`, and empirical priors are shares of the sums. Rows that a table
-    repeats count as one row with the sum of their weights, and are left out together, whatever their labels.
-    Rows that agree because all columns take few values are separate observations. Equal rows of different
-    groups are duplicates only if the groups share most of their rows, see `fit`.
+    When `fit` evaluates the density at a training row, it leaves out the row with all its weight. Multiplying
+    all weights by a factor changes nothing: :math:`n_y` in bandwidths and thresholds is Kish's effective
+    number of rows, :math:`(\sum_i w_i)^2 / \sum_i w_i^2`, and empirical priors are shares of sums of weights.
 
-    With the scale "range" or "standard", a relevant variable is one in which the class is *concentrated*,
-    more than in its other variables. That may hold in every class, and there is no control of errors. With
-    the scale "rank", a relevant variable is one that *differs from the background*, since a column that is
-    distributed in the class as in all classes together is uniform. With the scale "standard" or None
-    bandwidths may not shrink, which leaves a plain kernel density estimate and no relevant variables: compare
-    `bandwidths_` with `initial_bandwidth_`.
+    Duplicates are rows with equal values. They count as one row with the sum of their weights and are left
+    out together, even if their labels differ. If columns have so few distinct values that equal rows occur by
+    chance, equal rows are separate observations. Equal rows of different groups are duplicates only if the
+    groups have most of their rows in common; see `fit`.
 
-    The methods that predict rows also take dask arrays and dataframes: lazily, block by block, with the same
-    chunks and index.
+    With the scale "range" or "standard", the values of a class are *more concentrated* in a relevant variable
+    than in its other variables. The same variable may be relevant for every class, and there is no control of
+    errors. With the scale "rank", the distribution of a class in a relevant variable *differs from the
+    distribution of all rows*, since the ranks of all rows are uniform. With the scale "standard" or None,
+    bandwidths may not shrink at all. The estimate is then a kernel density estimate with fixed bandwidths,
+    and no variable is relevant; compare `bandwidths_` with `initial_bandwidth_`.
+
+    The methods that predict rows also accept dask arrays and dataframes. They return lazy dask collections
+    with the same chunks and index, which are computed block by block.
 
     References
     ----------
@@ -186,7 +197,7 @@ class RodeoClassifier(DensityClassifier):
             raise ValueError("the settings of the model differ from the parameters")
 
     def _model_settings(self) -> ModelSettings:
-        """Check all parameters but the priors, and return those that a model depends on."""
+        """Check all parameters but the priors; return the parameters that the model stores."""
         check_choice("bandwidth", self.bandwidth, ("local", "class"))
         check_choice("features", self.features, ("all", "selected"))
         return ModelSettings(
@@ -209,10 +220,19 @@ class RodeoClassifier(DensityClassifier):
 
     @by_rows("classes", "features")
     def local_bandwidths(self, X: ArrayLike) -> Floats:
-        """Bandwidths (n_samples, n_classes, n_features) of the scaled variables at each row of `X`.
+        """Compute the bandwidths of each class density at each row.
 
-        The Rodeo chooses them at the row; with ``bandwidth="class"`` they are those in `bandwidths_`. With
-        ``features="selected"`` a variable that is not relevant keeps the initial bandwidth.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows at which the densities are evaluated.
+
+        Returns
+        -------
+        bandwidths : ndarray of shape (n_samples, n_classes, n_features)
+            Bandwidths of the scaled variables. With ``bandwidth="local"`` the Rodeo chooses them at each row;
+            with ``bandwidth="class"`` they equal `bandwidths_`. With ``features="selected"``, a variable that
+            is not relevant for a class has the initial bandwidth of the class.
         """
         samples = self._check_samples(X)
         h = self.model_.estimates(samples, self._computation(), bandwidths=True).bandwidths
@@ -220,13 +240,24 @@ class RodeoClassifier(DensityClassifier):
         return h
 
     def bandwidth_path(self, X: ArrayLike, label: Any) -> RodeoPath:
-        """How the Rodeo chooses the bandwidths of one sample in one class, sweep by sweep.
+        """Run the Rodeo at one row in one class, and record each sweep over the variables.
 
-        With ``bandwidth="local"`` it ends at the values of `local_bandwidths`. With "class" the model does
-        not use it. As in `predict` the sample counts as a new row, even if it is a training row.
+        With ``bandwidth="local"`` the last bandwidths equal `local_bandwidths`. With ``bandwidth="class"``
+        predictions do not use the Rodeo's bandwidths at the row. The row counts as a new row, even if it is a
+        training row.
 
-        `X` is the sample (1, n_features) and `label` one of `classes_`. With ``features="selected"`` the
-        sweeps leave out variables that are not relevant.
+        Parameters
+        ----------
+        X : array-like of shape (1, n_features)
+            The row.
+        label : label
+            Label of the class, one of `classes_`.
+
+        Returns
+        -------
+        path : RodeoPath
+            Bandwidths after each sweep, and the tests that shrink them. With ``features="selected"``,
+            variables that are not relevant keep the initial bandwidth.
         """
         x = check_one_row(self.model_.scale.transform(self._check_samples(X)))
         labels = self.classes_.tolist()
@@ -237,26 +268,26 @@ class RodeoClassifier(DensityClassifier):
 
     @property
     def initial_bandwidth_(self) -> Floats:
-        """Bandwidth that every variable of a class starts from."""
+        """Bandwidth (n_classes,) from which the Rodeo starts in each class."""
         return self.model_.bandwidths.initial
 
     @property
     def bandwidths_(self) -> Floats:
-        """Mean bandwidth at the class's own rows, each row leaving itself out."""
+        """Mean bandwidths (n_classes, n_features) at the rows of the class, each row left out."""
         return self.model_.bandwidths.means
 
     @property
     def zscores_(self) -> Floats:
-        """Mean bandwidths standardised over the variables of a class."""
+        """Mean bandwidths (n_classes, n_features), standardized over the variables of each class."""
         return self.model_.bandwidths.zscores
 
     @property
     def relevant_(self) -> Bools:
-        """Which variables are relevant for each class, by algorithm 2."""
+        """Which variables are relevant for each class (n_classes, n_features), by algorithm 2."""
         return self.model_.relevant
 
     def _selected_in(self, data: LabelledRows, random: np.random.RandomState) -> Bools:
-        """Find the relevant variables (n_classes, n_features) of each class in a part of the rows."""
+        """Find the relevant variables (n_classes, n_features) of the classes in a part of the rows."""
         model = self.model_
         settings = replace(model.settings, features="all")
         return learn_model(model.training, data, model.prior, settings, random, self._computation()).relevant

@@ -1,4 +1,4 @@
-"""RodeoDensity: algorithm 1 as a density estimator."""
+"""RodeoDensity: algorithm 1 of the paper, the Rodeo, as a density estimator."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _SCALES = ("range", "standard", None)
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RodeoDensity(DensityMixin, TableEstimator):
-    r"""Kernel density estimate whose bandwidths are chosen at each point, variable by variable.
+    r"""Kernel density estimate whose bandwidths are chosen at each sample, variable by variable.
 
-    At a point :math:`x` the estimate is
+    At a sample :math:`x` the estimate is
 
     .. math::
 
@@ -45,19 +45,19 @@ class RodeoDensity(DensityMixin, TableEstimator):
             \varphi\Big(\frac{x_j - x_{ij}}{h_j(x)}\Big)
 
     with the standard normal density :math:`\varphi`. The Rodeo [1]_ starts from one wide bandwidth
-    :math:`h_0 = c_0 / \log\log \max(n, 16)` and multiplies :math:`h_j` by `beta` for as long as the
-    derivative of the estimate with respect to :math:`h_j` stands out from its noise. A bandwidth that
-    shrinks marks a variable in which the density varies at :math:`x`; one that stays wide marks a
-    variable in which it is flat.
+    :math:`h_0 = c_0 / \log\log \max(n, 16)` for all variables. It multiplies :math:`h_j` by `beta` as long as
+    the derivative of the estimate with respect to :math:`h_j` is larger than its noise. If a bandwidth
+    shrinks, the density varies in this variable near :math:`x`; if it stays wide, the density is flat.
 
     Parameters
     ----------
     update : {"simultaneous", "sequential"}, default="simultaneous"
-        Whether bandwidths change after each sweep over the variables, so that the order of columns
-        does not matter, or inside it, as algorithm 1 of [2]_ is printed.
+        "simultaneous" changes all bandwidths after each sweep over the variables, so that the order of the
+        columns does not matter. "sequential" changes each bandwidth within the sweep, as algorithm 1 of [2]_
+        is printed.
     scale : {"range", "standard"} or None, default="range"
-        Scale on which bandwidths are chosen: each column is divided by its range or by its standard
-        deviation, or taken as it is. (Ranks, as in `RodeoClassifier`, would make every column uniform here.)
+        Scale on which bandwidths are chosen. "range" divides each column by its range, "standard" by its
+        standard deviation, and None changes nothing. There is no "rank", since ranks are always uniform.
     beta : float, default=0.9
         Factor by which a bandwidth shrinks, between 0 and 1.
     c0 : float, default=1.0
@@ -68,22 +68,22 @@ class RodeoDensity(DensityMixin, TableEstimator):
     Attributes
     ----------
     density_ : DensityModel
-        All that `fit` has learnt: the rows, their scale, and the settings of the Rodeo.
+        Everything that `fit` learns: the rows, their scale, and the settings of the Rodeo.
     initial_bandwidth_ : float
-        Bandwidth that every scaled variable starts from.
+        Bandwidth of the scaled variables from which the Rodeo starts.
     n_duplicates_ : int
-        Number of rows that are duplicates of others; see the notes of `RodeoClassifier`.
+        Number of rows that are duplicates of other rows; see the notes of `RodeoClassifier`.
     n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
         Number of variables seen in `fit`, and their names if `X` had any.
 
     See Also
     --------
-    RodeoClassifier : Compares such estimates, one per class.
-    sklearn.neighbors.KernelDensity : One bandwidth for all points and variables.
+    RodeoClassifier : Classifies by one such density per class.
+    sklearn.neighbors.KernelDensity : Uses one bandwidth for all samples and variables.
 
     Notes
     -----
-    Because the bandwidths depend on :math:`x`, the estimate integrates to about 1 only.
+    Since the bandwidths depend on :math:`x`, the integral of the estimate is only about 1.
 
     References
     ----------
@@ -118,10 +118,21 @@ class RodeoDensity(DensityMixin, TableEstimator):
     density_: DensityModel = field(init=False)
 
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Scale and store the rows `X` whose density is estimated.
+        """Scale and store the rows whose density is estimated.
 
-        `sample_weight` (n_samples,) says how much each row matters, up to a common factor; weight 0 equals
-        removal. `y` is ignored.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows, of any type that `RodeoClassifier.fit` accepts.
+        y : object, default=None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows. A common factor changes nothing, and a row of weight 0 is ignored.
+
+        Returns
+        -------
+        self : RodeoDensity
+            The fitted estimator.
         """
         settings = check_rodeo(self, _SCALES)
         with unchanged_by_errors(self):
@@ -134,42 +145,99 @@ class RodeoDensity(DensityMixin, TableEstimator):
         return self
 
     def __corral_validate__(self) -> None:
-        """Refuse a model of another table or with other parameters; `load_model` calls it."""
+        """Raise ValueError if model, columns and parameters disagree; `load_model` calls this check."""
         self._validate_columns(self.density_.scale.center.size, self.density_.data.n_categories)
         if check_rodeo(self, _SCALES) != self.density_.settings:
             raise ValueError("the settings of the model differ from the parameters")
 
     def score_samples(self, X: ArrayLike) -> Floats:
-        """Logarithm (n_samples,) of the density of the unscaled variables at each row of `X`."""
+        """Compute the logarithm of the density at each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows at which the density is evaluated.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_samples,)
+            Natural logarithms of the density of the variables as they are in `X`, not scaled.
+        """
         samples = self._check_samples(X)
         log_density, _ = self._estimate(samples)
         return log_density[:, 0] - ~np.isnan(samples) @ self.density_.scale.log_widths
 
     def score(self, X: ArrayLike, y: object = None) -> float:
-        """Sum of `score_samples` over the rows of `X`; `y` is ignored."""
+        """Compute the log-likelihood of all rows together, the sum of `score_samples`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows at which the density is evaluated.
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        log_likelihood : float
+            Sum of the log densities.
+        """
         return float(self.score_samples(X).sum())
 
     def local_bandwidths(self, X: ArrayLike) -> Floats:
-        """Bandwidths (n_samples, n_features) that the Rodeo chooses at each row, of the scaled variables."""
+        """Compute the bandwidths that the Rodeo chooses at each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows at which the density is evaluated.
+
+        Returns
+        -------
+        bandwidths : ndarray of shape (n_samples, n_features)
+            Bandwidths of the scaled variables.
+        """
         _, h = self._estimate(self._check_samples(X), bandwidths=True)
         return h[:, 0]
 
     def bandwidth_path(self, X: ArrayLike) -> RodeoPath:
-        """How the Rodeo chooses the bandwidths of one sample (1, n_features), sweep by sweep.
+        """Run the Rodeo at one row, and record each sweep over the variables.
 
-        The path ends at the values of `local_bandwidths`. The sample counts as a new row, even if it is a
-        training row.
+        The last bandwidths equal `local_bandwidths`.
+
+        Parameters
+        ----------
+        X : array-like of shape (1, n_features)
+            The row. It counts as a new row, even if it is a training row.
+
+        Returns
+        -------
+        path : RodeoPath
+            Bandwidths after each sweep, and the tests that shrink them.
         """
         samples = self._check_samples(X)
         x = check_one_row(self.density_.scale.transform(samples))
         return density_path(self.density_.density, x, self.density_.settings.update)
 
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Floats:
-        """Generate new rows: a random training row plus normal noise with the bandwidths at this row.
+        """Generate new rows: random training rows plus normal noise.
 
-        The bandwidths at a training row come from the other rows (leave-one-out). A value that the row lacks
-        comes from the density of the variable. A category comes from its kernel, or is picked by frequency if
-        the row lacks it; it is returned as its position in `encoding_`.
+        The standard deviations of the noise are the bandwidths at the training row, chosen with this row left
+        out. A missing value of a training row is replaced by a value from the density of the variable. A
+        category comes from the kernel around the category of the training row; if that is missing, it comes
+        from the frequencies of the categories.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows to generate.
+        random_state : int, RandomState or None, default=None
+            Picks the training rows and generates the noise.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            New rows, with categories as their positions in `encoding_`.
         """
         check_is_fitted(self)
         n, random = check_integer("n_samples", n_samples), check_random_state(random_state)
@@ -185,16 +253,19 @@ class RodeoDensity(DensityMixin, TableEstimator):
 
     @property
     def n_duplicates_(self) -> int:
-        """Number of rows that are duplicates of others."""
+        """Number of rows that are duplicates of other rows."""
         return self.density_.data.n_duplicates
 
     @property
     def initial_bandwidth_(self) -> float:
-        """Bandwidth that every scaled variable starts from."""
+        """Bandwidth of the scaled variables from which the Rodeo starts."""
         return float(self.density_.density.grid[0])
 
     def _estimate(self, samples: Floats, *, bandwidths: bool = False) -> tuple[Floats, Floats]:
-        """Log densities (n_samples, 1) of the scaled variables and, with `bandwidths`, their bandwidths."""
+        """Compute log densities (n_samples, 1) of the scaled variables; if `bandwidths`, also bandwidths.
+
+        The bandwidths have the shape (n_samples, 1, n_features).
+        """
         model, scaled = self.density_, self.density_.scale.transform(samples)
         return class_log_densities(
             [model.density], scaled, model.settings.update, self._computation(), bandwidths=bandwidths

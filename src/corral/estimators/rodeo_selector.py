@@ -19,10 +19,11 @@ from corral.rodeo.model import BANDWIDTH_BOUNDS
 class RodeoSelector(TableSelector):
     """Select the variables that are relevant for at least one class, by algorithm 2 of the paper.
 
-    The Rodeo chooses bandwidths at the rows of a class, each row left out of its own estimate. A variable is
-    relevant for the class if its mean bandwidth, standardised over the variables of the class, is at most
-    `cutpoint`. The selector keeps every variable that is relevant for a class. The notes of `RodeoClassifier`
-    say what relevance means on each scale. There is no control of errors; `MarkerSelector` has one.
+    The Rodeo chooses bandwidths at the rows of each class, with each row left out of its own density. A
+    variable is relevant for a class if its mean bandwidth, standardized over the variables of the class, is
+    at most `cutpoint`. The selector keeps every variable that is relevant for at least one class. The notes
+    of `RodeoClassifier` explain relevance on each scale. Unlike `MarkerSelector`, this selector does not
+    control errors.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ class RodeoSelector(TableSelector):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Class labels.
+        Class labels, sorted.
     relevant_ : ndarray of shape (n_classes, n_features), bool
         Which variables are relevant for each class.
     bandwidths_, zscores_, n_features_in_, feature_names_in_
@@ -43,7 +44,7 @@ class RodeoSelector(TableSelector):
     See Also
     --------
     MarkerSelector : Selects the variables that differ between classes.
-    RodeoClassifier : Classifies with all variables or with those selected.
+    RodeoClassifier : Classifies with all variables or with the relevant ones.
     RelevanceDisplay : Draws the z-scores.
 
     Examples
@@ -75,16 +76,16 @@ class RodeoSelector(TableSelector):
     zscores_: Floats = field(init=False)
 
     def _learn_at_once(self, training: TrainingRows) -> Self:
-        # With selected features, so that it warns of classes without any.
+        # With features="selected" the classifier warns of classes without relevant variables.
         classifier = RodeoClassifier(**self.get_params(deep=False), features="selected")
         take_names_from(self, classifier)
-        model = classifier._learn_at_once(training).model_  # noqa: SLF001 (an estimator, too)
+        model = classifier._learn_at_once(training).model_  # noqa: SLF001 (both are estimators)
         self.classes_, self.relevant_ = model.labels, model.relevant
         self.bandwidths_, self.zscores_ = model.bandwidths.means, model.bandwidths.zscores
         return self
 
     def __corral_validate__(self) -> None:
-        """Refuse arrays that do not belong together; `load_model` calls it."""
+        """Raise ValueError if the arrays disagree; `load_model` calls this check."""
         shape = self._validate_selected()
         check_array("bandwidths_", self.bandwidths_, shape, *BANDWIDTH_BOUNDS)
         check_array("zscores_", self.zscores_, shape)

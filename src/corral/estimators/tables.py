@@ -1,4 +1,8 @@
-"""Tables with missing values and categories: checked as scikit-learn does, and returned as numbers."""
+"""Reading of tables with missing values and categories: checks as in scikit-learn, and conversion to numbers.
+
+A column is either of numbers, of categories or of dates. `encoding` finds out which; this module checks the
+table and warns of columns that may be meant otherwise.
+"""
 
 from __future__ import annotations
 
@@ -40,48 +44,47 @@ from corral.sentences.tables import dates_as_variables, no_dates, numbers_as_tex
 class ColumnKindWarning(UserWarning):
     """A column may have been read in another way than it was meant.
 
-    Columns of dates become variables: days, month, weekday and hour, as far as they vary. Numbers that are
-    stored as text, such as "20.07%", are categories. `categorical_features` names columns whose values are
-    categories, whatever they look like.
+    A column of dates becomes several variables: days, month, weekday and hour, if they vary. Numbers that are
+    stored as text, such as "20.07%", are read as categories. Use `categorical_features` for columns whose
+    values are categories.
 
     See Also
     --------
-    corral.CorralClassifier : Gives it in `fit`.
+    corral.CorralClassifier : Warns in `fit`.
     """
 
 
 class UnknownCategoriesWarning(UserWarning):
-    """Samples have categories that no training row has, or texts that are no dates; they count as missing.
+    """New rows have categories that no training row has, or texts that are no dates, which count as missing.
 
-    The warning says how many values are unknown in which columns.
+    The warning lists the columns, and how many of their values are unknown.
 
     See Also
     --------
-    corral.CorralClassifier : Its parameter `categorical_features` says which columns hold categories.
+    corral.CorralClassifier : Its parameter `categorical_features` lists the columns that hold categories.
     """
 
 
 def validate_columns(estimator: Any, d: int) -> None:
-    """Refuse a fitted estimator whose arrays do not have `n_features_in_` columns."""
+    """Raise ValueError if `n_features_in_` is not d, the number of columns of the fitted arrays."""
     if estimator.n_features_in_ != d:
-        raise ValueError(
-            f"n_features_in_ is {estimator.n_features_in_}, and the arrays have another number of columns"
-        )
+        raise ValueError(f"n_features_in_ is {estimator.n_features_in_}, but the arrays have {d} columns")
 
 
 class CheckedTable(NamedTuple):
-    """A table that has been checked."""
+    """A table that was checked and converted to numbers."""
 
     X: Floats  # (n_rows, n_features) numbers, NaN for missing values
-    y: NDArray[Any]  # (n_rows,) labels, if they were given
-    # by position of the variable (n_rows,) categories that no training row has, None in all other rows
+    y: NDArray[Any]  # (n_rows,) labels; empty without labels
+    # by position of the variable: (n_rows,) categories that no training row has, None in rows without them;
+    # only variables with such categories
     unknown: dict[int, NDArray[Any]]
-    undated: Unknown  # which values of columns of dates are no dates, and how often, by column
-    names: list[str]  # of the variables
+    undated: Unknown  # for each column of dates with values that are no dates: how often each occurs
+    names: list[str]  # (n_features,) names of the variables
 
     @property
     def unknown_counts(self) -> Unknown:
-        """Categories that no training row has, and how often they occur, by variable."""
+        """For each variable with unknown categories: how often each occurs."""
         return {
             self.names[j]: Counter(str(value) for value in values.tolist() if value is not None)
             for j, values in self.unknown.items()
@@ -97,11 +100,18 @@ def read_table(
     reset: bool,
     extend: bool = False,
 ) -> CheckedTable:
-    """Check a table as scikit-learn does, and return it as numbers.
+    """Check a table as scikit-learn does, and convert it to numbers.
 
-    A fit (`reset`) learns the `encoding_` of the estimator, where `categorical` says which columns hold
-    categories. Further training rows (`extend`) add categories to it. An estimator without an encoding takes
-    numbers without missing values.
+    Parameters
+    ----------
+    estimator : the estimator; its `encoding_` is read, or set.
+    X : the table.
+    y : labels (n_rows,), or "no_validation" if there are none.
+    categorical : the parameter `categorical_features`, used with `reset` only.
+    reset : whether this is a new fit, which sets `encoding_`.
+    extend : whether these are further training rows, whose categories are added to `encoding_`.
+
+    Without `reset`, an estimator without `encoding_` accepts only numbers without missing values.
     """
     learnt: Encoding | None = None if reset else getattr(estimator, "encoding_", None)
     if learnt is None and not reset:
@@ -110,7 +120,7 @@ def read_table(
     if learnt is not None:
         with_categories = [j for j, categories in enumerate(learnt.categories) if categories is not None]
     elif isinstance(categorical, str | None):
-        positions_of(categorical, [])  # refuses other words
+        positions_of(categorical, [])  # raises an error for other strings
     elif len(getattr(X, "shape", ())) == 2:
         with_categories = positions_of(categorical, names_of(X, X.shape[1]))
     X = _checked(estimator, X, y, reset=reset, learns=reset or extend, categorical=with_categories)
@@ -149,9 +159,9 @@ def read_table(
 
 
 def _warn_of_kinds(columns: Sequence[TableColumn], dates: Sequence[DateColumn], named: Sequence[int]) -> None:
-    """Warn of columns of dates, and of text that is numbers, unless they are named as categories."""
+    """Warn of columns of dates, and of text that is numbers, except in columns at `named` positions."""
     for each in dates:
-        remedy = "name it in categorical_features to make categories of them"
+        remedy = "list it in categorical_features if the dates are categories"
         sentence = dates_as_variables(columns[each.position].name, each.parts, each.assumed_order, remedy)
         warn_user(f"{begun(sentence)}.", ColumnKindWarning)
     positions = {each.position for each in dates}
@@ -164,14 +174,14 @@ def _warn_of_kinds(columns: Sequence[TableColumn], dates: Sequence[DateColumn], 
             row = int((column.factorized[0] == texts.index(written.example)).argmax())
             sentence = numbers_as_text(column.name, written.example, row, written.beside)
             warn_user(
-                f"{begun(sentence)}: each counts as a category of its own. Make numbers of them, or name the "
-                "column in categorical_features.",
+                f"{begun(sentence)}: each text is read as a category. Convert the column to numbers, or list "
+                "it in categorical_features.",
                 ColumnKindWarning,
             )
 
 
 def _warn_of_empty_columns(empty: list[str], n_columns: int) -> None:
-    """Warn of columns that have no value in training; refuse a table without any value."""
+    """Warn of columns without any value in the training rows; raise ValueError if no column has a value."""
     if len(empty) == n_columns:
         raise ValueError("X holds no value: all cells of all rows are missing (NaN).")
     names = listed(empty, most=MOST_SHOWN, rest=" of the columns")
@@ -180,7 +190,7 @@ def _warn_of_empty_columns(empty: list[str], n_columns: int) -> None:
 
 
 def _validate_columns(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray[Any]]:
-    """Check names and number of columns of any type, as scikit-learn does; return them and the labels."""
+    """Check names and number of columns as scikit-learn does, for columns of any type; return X and y."""
     if not is_frame(X):
         X = check_array(X, dtype=None, ensure_all_finite=False, estimator=estimator, input_name="X")
     validate_data(estimator, X, y, reset=reset, skip_check_array=True)
@@ -194,7 +204,7 @@ def _validate_columns(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[A
 def read_numbers(
     estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool
 ) -> tuple[Floats, NDArray[Any]]:
-    """Check a table for an estimator that takes numbers without missing values; return it and the labels."""
+    """Check a table for an estimator that accepts only numbers without missing values; return X and y."""
     who = type(estimator).__name__
     X = _checked(estimator, X, y, reset=reset, learns=reset)
     if not _is_plain(X):
@@ -205,27 +215,32 @@ def read_numbers(
 
 
 def distinct_names(X: Any, table: str = "X") -> list[str]:
-    """Names of the columns of a frame, as `names_of` has them; several columns of one name are refused."""
+    """List the names of the columns of a frame; raise ValueError if two columns have the same name.
+
+    Without column names the list is empty. `table` is the name of the frame in the message.
+    """
     names = names_of(X, 0)
     if len(set(names)) < len(names):
         twice = next(name for k, name in enumerate(names) if name in names[:k])
-        raise ValueError(f"{table} has several columns named {twice!r}: each needs a name of its own.")
+        raise ValueError(f"{table} has several columns named {twice!r}: rename them.")
     return names
 
 
 def _checked(
     estimator: Any, X: Any, y: Any, *, reset: bool, learns: bool, categorical: Sequence[int] = ()
 ) -> Any:
-    """Refuse tables that no estimator takes, and return the table without masks; a reset forgets names.
+    """Raise an error for tables that no estimator accepts; return the table without masks.
 
-    If the estimator `learns`, different integers must be different floats, but in `categorical` columns.
+    If the estimator `learns`, different integers must be different floats, except in the columns at
+    `categorical` positions. With `reset`, names and texts from an earlier fit are removed.
     """
     _refuse_no_table(X)
     names = distinct_names(X)
     lost = lost_digits(X, categorical) if learns else ""
     if lost:
         raise ValueError(
-            f"{begun(lost)}: leave it out if it names rows, or make text of it, or numbers of fewer digits."
+            f"{begun(lost)}: leave the column out if it identifies rows; otherwise convert it to text, or to "
+            "numbers with fewer digits."
         )
     X = _unmasked(X)
     _refuse_missing_labels(y)
@@ -234,16 +249,18 @@ def _checked(
         if len(shape) == 2 and shape[0] and not shape[1]:
             raise ValueError(
                 f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required by "
-                f"{type(estimator).__name__}: there is nothing to learn from, as after a selector that "
-                "selects no variable."
+                f"{type(estimator).__name__}: X has no columns. Perhaps a selector selects no variable."
             )
-        vars(estimator).pop("na_values_", None)  # texts for missing values of an earlier table
+        vars(estimator).pop("na_values_", None)  # texts for missing values, from an earlier fit
         _name_variables(estimator, X, names)
     return X
 
 
 def _name_variables(estimator: Any, X: Any, names: list[str]) -> None:
-    """Keep numbers as names of columns, which scikit-learn does not, unless they count from 0."""
+    """Store column names of a pandas frame that are not text, which scikit-learn ignores.
+
+    The names 0, 1, 2, ... are not stored, since they are the default.
+    """
     vars(estimator).pop("variable_names_", None)
     if not hasattr(X, "iloc") or isinstance(X.columns[0], str):
         return
@@ -252,21 +269,21 @@ def _name_variables(estimator: Any, X: Any, names: list[str]) -> None:
 
 
 def _refuse_no_table(X: Any) -> None:
-    """Refuse a single column or row of a frame, and sparse arrays."""
+    """Raise an error for a Series (a single column or row of a frame) and for sparse arrays."""
     if nw.dependencies.is_into_series(X):
         raise ValueError(
-            "X must be a table, got a Series: give X[['name']] for a table of one column, or X.iloc[[0]] for "
-            "one of one row."
+            "X must be a table, got a Series: pass X[['name']] for a table of one column, or X.iloc[[0]] for "
+            "a table of one row."
         )
     if issparse(X):
         raise TypeError(
-            "X is sparse, and a dense table is needed: give columns of text as they are, since they need no "
-            "one-hot encoding, or X.toarray()."
+            "X is sparse, but must be dense: pass X.toarray() or, if X is a one-hot encoding, the columns of "
+            "text before the encoding."
         )
 
 
 def _validate(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Floats, NDArray[Any]]:
-    """Check numbers as scikit-learn does, missing values allowed; return them and the labels, if any."""
+    """Check a table of numbers as scikit-learn does, but allow missing values; return X and y."""
     try:
         checked = validate_data(estimator, X, y, dtype=np.float64, reset=reset, ensure_all_finite=False)
     except OverflowError:
@@ -274,44 +291,44 @@ def _validate(estimator: Any, X: Any, y: Any, *, reset: bool) -> tuple[Floats, N
         if cells.ndim != 2:
             raise ValueError(f"X must be a table of rows and columns, got {cells.ndim} dimensions.") from None
         for name, values in zip(names_of(X, cells.shape[1]), cells.T, strict=True):
-            TableColumn(name, "number", values).numbers()  # refuses the first number that is too large
+            TableColumn(name, "number", values).numbers()  # raises an error that says where it is
         raise
     rows, labels = checked if isinstance(checked, tuple) else (checked, np.empty(0))
     with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isfinite(rows.sum()):  # a quick check: mostly all are finite
+        if not np.isfinite(rows.sum()):  # faster than a check of each column, which is rarely needed
             for name, column in zip(names_of(X, rows.shape[1]), rows.T, strict=True):
                 refuse_infinite(name, column)
     return rows, labels
 
 
 def _refuse_text(X: Any, who: str) -> None:
-    """Refuse columns with text; the error names the estimator, `who`."""
+    """Raise ValueError if a column has text; the message contains `who`, the class of the estimator."""
     for column in columns_of(X):
         texts = [value for value in column.cells.tolist() if isinstance(value, str)]
         if texts:
             raise ValueError(
-                f"Column {column.name!r} holds text, such as {texts[0]!r}: {who} takes numbers only; encode "
-                "it as numbers, or use CorralClassifier, which takes text."
+                f"Column {column.name!r} holds text, such as {texts[0]!r}: {who} accepts only numbers; "
+                "encode the text as numbers, or use CorralClassifier, which accepts text."
             )
 
 
 def refuse_missing_values(
-    X: Floats, names: Sequence[str], who: str, instead: str = "CorralClassifier, which takes them"
+    X: Floats, names: Sequence[str], who: str, instead: str = "CorralClassifier, which accepts them"
 ) -> None:
-    """Refuse missing values; the error names the estimator, `who`, and what to use instead."""
+    """Raise ValueError if a value is missing; the message contains `who` and what to use `instead`."""
     has_missing = np.isnan(X).any(axis=0)
     if has_missing.any():
         raise ValueError(
-            f"Column {names[int(has_missing.argmax())]!r} has missing values (NaN): {who} takes none; "
+            f"Column {names[int(has_missing.argmax())]!r} has missing values (NaN): {who} accepts none; "
             f"fill them, or use {instead}."
         )
 
 
 def _refuse_missing_labels(y: Any) -> None:
-    """Refuse missing labels: NaN, NaT, None, pandas' NA or polars' null."""
+    """Raise ValueError if a label is missing: NaN, NaT, None, pandas' NA or polars' null."""
     try:
         labels = np.asarray(y)
-    except ValueError:  # lists of unequal lengths, which are refused elsewhere
+    except ValueError:  # lists of unequal lengths, for which scikit-learn raises an error
         return
     if labels.ndim != 1:
         return
@@ -319,14 +336,15 @@ def _refuse_missing_labels(y: Any) -> None:
     if missing.size:
         raise ValueError(
             f"{missing.size} of {labels.size} labels are missing, the first in row {missing[0]}: "
-            "fill them in, or leave such rows out."
+            "fill them in, or leave these rows out."
         )
 
 
 def _unmasked(X: Any) -> Any:
-    """The table as scikit-learn can read it, with NaN for the cells that a masked array hides.
+    """Convert a table to a form that scikit-learn reads.
 
-    In arrays of objects NaN replaces pandas' NA and NaT. Sparse columns of frames become dense.
+    NaN replaces hidden cells of masked arrays, and pandas' NA and NaT in arrays of objects. Arrays of dates
+    become objects. Sparse columns of frames become dense.
     """
     pandas = nw.dependencies.get_pandas()  # if it has been imported
     if pandas is not None and isinstance(X, pandas.DataFrame):
@@ -342,9 +360,9 @@ def _unmasked(X: Any) -> Any:
 
 
 def _is_plain(X: Any) -> bool:
-    """Whether scikit-learn's own checks can read the table: numbers, perhaps with missing values.
+    """Test whether the checks of scikit-learn suffice: the table has numbers, perhaps with missing values.
 
-    They refuse lists of text. Frames and arrays of objects may hold categories.
+    Frames and arrays of objects may hold categories. Lists of text are an error in scikit-learn.
     """
     if is_frame(X):
         return all(series.dtype.is_integer() or series.dtype.is_float() for series in series_of(X))

@@ -1,6 +1,7 @@
 """Checks of parameters, labels, weights and groups, and names of rows and columns.
 
-An error leaves the estimator as it was.
+A function `check_...` raises ValueError for a bad value, with the parameter's `name` in the message. If `fit`
+raises an error, `unchanged_by_errors` restores the estimator.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from corral.data.dataset import LabelledRows, TrainingRows
 from corral.estimators.encoding import are_missing, as_objects, is_missing
 from corral.rodeo.settings import RodeoSettings
 
-# A warning points to the line that called these packages: a pipeline fits on behalf of its user.
+# A warning shows the line outside these packages that caused it: it may be a call of a pipeline.
 _LOOKED_PAST = ("corral", "joblib", "sklearn")
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn at the line of the user's code."""
+    """Issue a warning that shows the line of the user's code."""
     depth, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _LOOKED_PAST:
         depth, frame = depth + 1, frame.f_back
@@ -35,7 +36,7 @@ def warn_user(message: str, category: type[Warning]) -> None:
 
 
 def import_pandas() -> Any:
-    """Return pandas, which frames need; say how to install it where it is missing."""
+    """Import pandas and return it; if it is not installed, the error has the command that installs it."""
     try:
         import pandas as pd
     except ImportError as error:
@@ -45,7 +46,7 @@ def import_pandas() -> Any:
 
 @contextmanager
 def unchanged_by_errors(estimator: object) -> Iterator[None]:
-    """Undo all changes of the estimator if a call fails."""
+    """Restore all attributes of the estimator if the body of the `with` statement raises an exception."""
     before = vars(estimator).copy()
     try:
         yield
@@ -56,14 +57,14 @@ def unchanged_by_errors(estimator: object) -> Iterator[None]:
 
 
 def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
-    """Refuse a value that is not one of the choices."""
+    """Raise ValueError if a value is not one of the choices."""
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {listed}, got {value!r}.")
 
 
 def check_number(name: str, value: Any, low: float, high: float, *, inclusive: bool) -> float:
-    """Refuse a value that is not a number between two bounds; return it as a float."""
+    """Check that a value is a number between two bounds; return it as a float."""
     number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
     inside = number and (low <= value <= high if inclusive else low < value < high)
     if not inside:
@@ -73,14 +74,14 @@ def check_number(name: str, value: Any, low: float, high: float, *, inclusive: b
 
 
 def check_integer(name: str, value: Any) -> int:
-    """Refuse a value that is not a positive integer."""
+    """Check that a value is a positive integer; return it."""
     if not _is_integer(value) or value < 1:
         raise ValueError(f"{name} must be a positive integer, got {value!r}.")
     return int(value)
 
 
 def check_position(name: str, value: Any, n: int) -> int:
-    """Refuse a value that is not the position of one of n rows, counted from 0."""
+    """Check that a value is the position of one of n rows, from 0 to n - 1; return it."""
     if n == 0:
         raise ValueError(f"{name} must be the position of a row, but there are no rows.")
     if not _is_integer(value) or not 0 <= value < n:
@@ -89,7 +90,7 @@ def check_position(name: str, value: Any, n: int) -> int:
 
 
 def check_one_row(X: Floats) -> Floats:
-    """Refuse a table of more than one row; return that row."""
+    """Check that a table has one row; return this row (n_features,)."""
     if len(X) != 1:
         raise ValueError(f"X must hold one row, got {len(X)}.")
     row: Floats = X[0]
@@ -97,7 +98,7 @@ def check_one_row(X: Floats) -> Floats:
 
 
 def check_numbers(name: str, values: Any, low: float, high: float) -> Floats:
-    """Refuse anything but a list of numbers between two bounds (inclusive); return them as an array."""
+    """Check a list of numbers between two bounds (inclusive); return an array."""
     if np.ndim(values) != 1 or len(values) == 0:
         raise ValueError(f"{name} must be a list of numbers, got {values!r}.")
     listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
@@ -105,7 +106,7 @@ def check_numbers(name: str, values: Any, low: float, high: float) -> Floats:
 
 
 def check_n_jobs(n_jobs: Any) -> None:
-    """Refuse a number of threads that joblib does not take."""
+    """Check the parameter `n_jobs`, which joblib reads."""
     if n_jobs is not None and (not _is_integer(n_jobs) or n_jobs == 0):
         raise ValueError(f"n_jobs must be None or an integer other than 0, got {n_jobs!r}.")
 
@@ -115,17 +116,17 @@ def _is_integer(value: Any) -> bool:
 
 
 def feature_names(estimator: Any) -> list[str]:
-    """Names of the variables a fitted estimator has seen; a column of dates may be several variables."""
+    """List the names of the variables of a fitted estimator; a column of dates may be several variables."""
     columns = column_names(estimator)
     encoding = getattr(estimator, "encoding_", None)
     return columns if encoding is None else encoding.variable_names(columns)
 
 
 def column_names(estimator: Any) -> list[str]:
-    """Names of the columns a fitted estimator has seen, or x0, x1, ... if they had none.
+    """List the names of the columns of a fitted estimator, or x0, x1, ... if the columns had no names.
 
-    `variable_names_` are names that are not text or, for the last step of a pipeline, the names that the
-    steps before it return.
+    The attribute `variable_names_` has names that were not text (scikit-learn stores only text). In the last
+    step of a pipeline it has the names that the earlier steps return.
     """
     columns = [f"x{j}" for j in range(estimator.n_features_in_)]
     for attribute in ("feature_names_in_", "variable_names_"):
@@ -165,17 +166,18 @@ def check_rodeo(estimator: Any, scales: Sequence[str | None]) -> RodeoSettings:
 
 
 def sort_rows(training: TrainingRows, expected: NDArray[Any] | None = None) -> LabelledRows:
-    """Sort training rows by class, see `LabelledRows.sort`; refuse fewer than two classes."""
+    """Sort training rows by class (`LabelledRows.sort`); raise ValueError if there is only one class."""
     data = LabelledRows.sort(training, expected)
     check_two_classes(data.labels)
     return data
 
 
 def row_names(X: Any) -> NDArray[Any] | None:
-    """Labels (n_rows,) of the rows of a pandas frame; None if it counts from 0 or has duplicates.
+    """Return the labels (n_rows,) in the index of a pandas frame as names of rows, or None.
 
-    Whole numbers stay numbers, so that `X.loc` takes them; other labels become text. If a label is missing,
-    empty or repeated, the rows have no names.
+    Integers stay integers, so that `X.loc` accepts them; other labels become text. The result is None if X is
+    not a pandas frame, if its index is 0, 1, 2, ... without a name, or if a label is missing, empty or
+    repeated.
     """
     if not hasattr(X, "iloc"):
         return None
@@ -190,13 +192,13 @@ def row_names(X: Any) -> NDArray[Any] | None:
 
 
 def index_name(X: Any) -> str | None:
-    """The name of the index of a pandas frame, if it has one."""
+    """Return the name of the index of a pandas frame; None if it has no name or X is not a pandas frame."""
     name = X.index.name if hasattr(X, "iloc") else None
     return None if name is None else str(name)
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> Floats | None:
-    """Return one weight per row, or None where all rows count once."""
+    """Check the parameter `sample_weight`; return weights (n_samples,), or None if all weights are 1."""
     if sample_weight is None:
         return None
     weights = check_weights(sample_weight, n_samples)
@@ -206,7 +208,7 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> Floa
 
 
 def check_weights(sample_weight: ArrayLike, n_samples: int) -> Floats:
-    """Return one weight per row of a part of the rows, which may be empty."""
+    """Check the weights of a part of the rows; return them. There may be no rows, or only weights of 0."""
     weights: Floats = check_array(
         sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight", ensure_min_samples=0
     )
@@ -221,13 +223,13 @@ def check_weights(sample_weight: ArrayLike, n_samples: int) -> Floats:
 
 
 def check_two_classes(classes: NDArray[Any]) -> None:
-    """Refuse a single class."""
+    """Raise ValueError if there are fewer than two classes."""
     if classes.size < 2:
         raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}.")
 
 
 def check_groups(groups: ArrayLike | None, n: int) -> Integers | None:
-    """Numbers (n_rows,) of the groups of the rows."""
+    """Check the parameter `groups`; return the index (n_rows,) of the group of each row, or None."""
     if groups is None:
         return None
     given = np.asarray(groups)
@@ -241,50 +243,57 @@ def check_groups(groups: ArrayLike | None, n: int) -> Integers | None:
 
 
 def refuse_groups_of_whole_classes(training: TrainingRows, data: LabelledRows) -> None:
-    """Refuse groups if every class lies in a single one: without it the class would have no rows.
+    """Raise ValueError if the rows of each class are in one group: if it is left out, the class has no rows.
 
-    The sorted rows have `group_ids`, which two groups share if they share most of their rows.
+    In the sorted rows `data`, groups that have most of their rows in common are joined: they have the same
+    `group_ids`.
     """
     if training.groups is None or not data.is_alone.all():
         return
     counts = slice(None) if training.weights is None else training.weights > 0.0
     n_groups = np.unique(data.group_ids).size
     are_joined = n_groups < np.unique(training.groups[counts]).size
-    why = " (groups count as one where one has more than half of its rows in common with another)"
+    why = " (two groups are joined if they have more than half of the rows of the smaller group in common)"
     if n_groups < 2:
         raise ValueError(
-            f"groups must name at least two groups, got one{why * are_joined}: nothing could be left out."
+            f"groups must have at least two groups, got one{why * are_joined}: no row can be predicted from "
+            "other groups."
         )
     raise ValueError(
-        "groups must spread some class over at least two groups, but each class lies in a single one"
-        f"{why * are_joined}: without it, the class would have no rows."
+        "groups must have rows of some class in at least two groups, but each class is in a single group"
+        f"{why * are_joined}: if this group is left out, the class has no rows."
     )
 
 
 def check_known_labels(y: ArrayLike, n: int, classes: NDArray[Any]) -> NDArray[Any]:
-    """Refuse labels (n,) that are not among the classes; return them in the type of the classes."""
+    """Check that labels (n,) are among the classes; return the labels in the type of the classes."""
     labels: NDArray[Any] = column_or_1d(y)
     if len(labels) != n:
         raise ValueError(f"y must hold a label for each of the {n} rows of X, got {len(labels)}.")
     names = set(classes.tolist())
     for i, label in enumerate(labels.tolist()):
         if label not in names:
-            raise ValueError(f"y holds the class {label!r} in row {i}, which the estimator does not know.")
+            raise ValueError(
+                f"y holds the class {label!r} in row {i}, which is not a class of the estimator."
+            )
     return labels.astype(classes.dtype)
 
 
 def check_kind_of_labels(labels: NDArray[Any], classes: NDArray[Any], name: str) -> None:
-    """Refuse labels of another kind than the classes: numpy turns numbers into text silently."""
+    """Raise ValueError if labels and classes are of different kinds: numpy would convert numbers to text.
+
+    `name` is the subject of the message for the classes.
+    """
     kinds = _kind_of_labels(labels), _kind_of_labels(classes)
     if labels.size and classes.size and kinds[0] != kinds[1]:
         raise ValueError(
             f"y holds {kinds[0]} such as {labels.tolist()[0]!r}, and {name} {kinds[1]} such as "
-            f"{classes.tolist()[0]!r}: labels of all parts must be of one kind."
+            f"{classes.tolist()[0]!r}: all labels must be of one kind."
         )
 
 
 def _kind_of_labels(labels: NDArray[Any]) -> str:
-    """The kind of the labels: text, booleans, numbers, or the name of their type."""
+    """Return the kind of the labels: text, booleans, numbers, the name of another type, or mixed objects."""
     names = {str: "text", bool: "booleans", int: "numbers", float: "numbers"}
     kinds = {names.get(type(label), type(label).__name__) for label in labels.tolist()}
     return kinds.pop() if len(kinds) == 1 else "objects"

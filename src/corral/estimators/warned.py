@@ -1,4 +1,4 @@
-"""Warnings of a fit and of predictions: duplicates, classes without markers, shifted tables."""
+"""Warnings about duplicates, classes without markers, and tables that differ from the training rows."""
 
 from __future__ import annotations
 
@@ -16,40 +16,41 @@ from corral.model import LocalModel
 from corral.rodeo.model import FittedModel
 from corral.sentences.tables import duplicate_rows, shifted_table
 
-# A new value lies outside the range of n values with the probability 2 / (n + 1). With these numbers it is
-# nearly impossible by chance that more than half of the rows do.
+# The probability that a new value lies outside the range of n training values is 2 / (n + 1). With at least
+# these numbers of rows, more than half of the new values hardly lie outside by chance.
 _FEWEST_ROWS = 10
 _FEWEST_TRAINING_ROWS = 20
 
 
 class EmptySelectionWarning(UserWarning):
-    """No variable was found to describe a class.
+    """A class has no markers, or no relevant variables.
 
     See Also
     --------
-    corral.MarkerSelector : Finds the variables that differ between classes.
-    corral.RodeoSelector : Finds those in which a class is concentrated.
+    corral.MarkerSelector : Warns of classes without markers.
+    corral.RodeoSelector : Warns of classes without relevant variables.
     """
 
 
 class DuplicatesWarning(UserWarning):
-    """More than one training row in a hundred is a duplicate of another.
+    """More than 1% of the training rows are duplicates of other training rows.
 
-    Duplicates are left out together, so that no row predicts itself; `n_duplicates_` counts them.
+    A row is left out together with its duplicates, so that no row is predicted from its own values. The
+    number of duplicates is in `n_duplicates_`.
 
     See Also
     --------
-    corral.CorralClassifier : Gives it in `fit`.
+    corral.CorralClassifier : Warns in `fit`.
     """
 
 
 class NearDuplicatesWarning(UserWarning):
-    """More than one training row in a hundred repeats another row, but not exactly.
+    """More than 1% of the training rows nearly equal another training row.
 
-    Such rows differ from another one in a single value, such as a counter, a date or a missing value, or by
-    far less than from all others, as where rows were rounded. Each is predicted by its near duplicate, so
-    that scores and probabilities are too good even for noise. Keep one of them, or pass `groups` that hold
-    them together.
+    Two rows are near duplicates if they differ in a single column (such as a counter, a date or a missing
+    value), or by much less than from all other rows (such as rounded rows). A row that is left out is then
+    predicted from its near duplicate, so that scores and probabilities are too good even if labels are
+    random. Remove one row of each pair, or pass `groups` in which near duplicates have the same group.
 
     See Also
     --------
@@ -58,11 +59,11 @@ class NearDuplicatesWarning(UserWarning):
 
 
 class ShiftedTableWarning(UserWarning):
-    """Most rows of a table of ten rows or more lie outside the range of the training rows in a variable.
+    """In a table of ten or more new rows, most rows lie outside the range of the training rows in a variable.
 
-    Reasons may be other units of measurement, or rows from another time or place. The warning has the
-    medians, and the power of ten between them if there is one. Labels and probabilities of such rows are
-    extrapolated. `assess` and all methods that return labels, probabilities or densities warn.
+    Reasons may be other units of measurement, or rows from another time or place. The warning has the medians
+    of new rows and training rows, and their ratio if it is about a power of ten. Labels and probabilities of
+    such rows are extrapolated. `assess` and all methods that return labels, probabilities or densities warn.
 
     See Also
     --------
@@ -71,7 +72,11 @@ class ShiftedTableWarning(UserWarning):
 
 
 def warn_of_shift(model: LocalModel, X: Floats, names: Sequence[str]) -> None:
-    """Warn if most rows of a table lie outside the range of the training rows in some variable."""
+    """Warn if most rows of `X` (n_rows, n_features) lie outside the range of the training rows in a variable.
+
+    The variables have these `names`. Tables of fewer than ten rows and variables with fewer than 20 training
+    values are not tested.
+    """
     if len(X) < _FEWEST_ROWS or model.class_ranges is None:
         return
     low, high = model.class_ranges[:, 0].min(axis=0), model.class_ranges[:, 1].max(axis=0)
@@ -90,7 +95,7 @@ def warn_of_shift(model: LocalModel, X: Floats, names: Sequence[str]) -> None:
 
 
 def warn_of_empty_selections(model: FittedModel) -> None:
-    """Warn of classes without relevant variables if densities use only these, and advise another scale.
+    """Warn of classes without relevant variables if ``features="selected"``, and advise another scale.
 
     Bandwidths shrink most with the scales "range" and "rank".
     """
@@ -99,7 +104,7 @@ def warn_of_empty_selections(model: FittedModel) -> None:
     if without and model.settings.features == "selected":
         others = " or ".join(repr(other) for other in ("range", "rank") if other != scale)
         warn_user(
-            f"no variable is relevant for the classes {without} in scale={scale!r}; where bandwidths hardly "
+            f"no variable is relevant for the classes {without} with scale={scale!r}; if bandwidths hardly "
             f"shrink, try scale={others}.",
             EmptySelectionWarning,
         )
@@ -109,38 +114,38 @@ def warn_of_undescribed(labels: list[Any]) -> None:
     """Warn of classes without markers, if there are any."""
     if labels:
         warn_user(
-            f"no variable was found to mark the classes {labels}: they may have too few rows, or differ from "
-            "others in several variables together only.",
+            f"the classes {labels} have no markers: they may have too few rows, or differ from other classes "
+            "only in combinations of variables.",
             EmptySelectionWarning,
         )
 
 
 def warn_of_single_rows(y: NDArray[Any]) -> None:
-    """Warn if no class has a second row, since then no row can be left out."""
+    """Warn if each class has a single row, since the class has no rows if this row is left out."""
     classes, counts = np.unique(y, return_counts=True)
     if classes.size > 1 and counts.max() == 1:
         warn_user(
-            "each class has one row, so that nothing can be left out: probabilities, typicality and scores "
-            "mean nothing. Collect more rows.",
+            "each class has one row, so that leave-one-out is not possible: do not use probabilities, "
+            "typicality and scores. Collect more rows.",
             UserWarning,
         )
 
 
 def warn_about_duplicates(n_duplicates: int, n_rows: int) -> None:
-    """Warn if there are too many duplicates to be an accident."""
+    """Warn if more than 1% of the rows are duplicates."""
     if are_many(n_duplicates, n_rows):
         warn_user(duplicate_rows(n_duplicates, n_rows), DuplicatesWarning)
 
 
 def are_many(n_repeated: int, n_rows: int) -> bool:
-    """Whether rows that repeat others are too many to be an accident."""
+    """Test whether more than 1% of the rows are duplicates or near duplicates."""
     return n_repeated > 0.01 * n_rows
 
 
 def warn_of_duplicates(estimator: Any, training: TrainingRows, n_duplicates: int) -> None:
-    """Warn of duplicates, and of near duplicates that no group holds together, if they are too many.
+    """Warn if more than 1% of the training rows are duplicates, or near duplicates in different groups.
 
-    Rows are compared by the first variable of each column: the variables of a date agree if the first does.
+    Rows are compared by the first variable of each column, since equal dates have all variables in common.
     """
     warn_about_duplicates(n_duplicates, len(training.X))
     first = np.unique(estimator.encoding_.column_positions(), return_index=True)[1]
@@ -154,14 +159,14 @@ def warn_of_duplicates(estimator: Any, training: TrainingRows, n_duplicates: int
         words = near_duplicates_words(duplicates, len(X), column_names(estimator))
         drop = "" if duplicates.column is None else "leave the column out, "
         warn_user(
-            f"{words}. A row is predicted by its duplicate, so do not believe scores and probabilities: "
-            f"{drop}keep one of them, or pass groups that hold them together.",
+            f"{words}. A row is predicted from its near duplicate, so scores and probabilities are too good: "
+            f"{drop}remove one row of each pair, or pass groups in which both rows have the same group.",
             NearDuplicatesWarning,
         )
 
 
 def near_duplicates_words(duplicates: NearDuplicates, n_rows: int, names: Sequence[str]) -> str:
-    """Say how many rows are near duplicates, and what they differ in."""
+    """Write how many rows are near duplicates, and in what they differ; `names` are column names."""
     column = duplicates.column
     difference = duplicates.kind if column is None else f"column {names[column]!r}"
-    return f"{duplicates.n_rows} of {n_rows} rows equal another row but for {difference} (near duplicates)"
+    return f"{duplicates.n_rows} of {n_rows} rows equal another row except for {difference} (near duplicates)"

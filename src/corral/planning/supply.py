@@ -37,7 +37,7 @@ class Supply:
         else:
             rows, labels = check_X_y(X, y, dtype=np.float64, ensure_all_finite=False)
             names = names_of(X, rows.shape[1])
-            refuse_missing_values(rows, names, "method='bound'", "method='curve', which takes them")
+            refuse_missing_values(rows, names, "method='bound'", "method='curve', which accepts them")
             for name, column in zip(names, rows.T, strict=True):
                 refuse_infinite(name, column)
         check_classification_targets(labels)
