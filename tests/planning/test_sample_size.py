@@ -585,16 +585,19 @@ def test_bad_rows_are_refused(table):
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
-        (lambda label, n: (np.zeros((n, 2)), ["c"] * n), "returned the class 'c' when it was asked for 'a'"),
-        (lambda label, n: (np.zeros((n, 2)), ["a"] * n), "returned the class 'a' when it was asked for 'b'"),
+        (lambda label, n: (np.zeros((n, 2)), ["c"] * n), "a row of class 'c', but class 'a' was requested"),
+        (lambda label, n: (np.zeros((n, 2)), ["a"] * n), "a row of class 'a', but class 'b' was requested"),
         (lambda label, n: np.zeros((n, 2)), "must return rows and their labels, got ndarray"),
         (lambda label, n: None, "must return rows and their labels, got NoneType"),
         (
             lambda label, n: (np.zeros((n + 1, 2)), [label] * (n + 1)),
-            "returned 41 rows and 41 labels when .* 40",
+            "returned 41 rows and 41 labels, but 40",
         ),
         (lambda label, n: (np.zeros((n, 2)), [label]), "returned 40 rows and 1 labels"),
-        (lambda label, n: (np.zeros((n, 1 + (label == "b"))), [label] * n), "returned 2 variables after 1"),
+        (
+            lambda label, n: (np.zeros((n, 1 + (label == "b"))), [label] * n),
+            "returned 2 variables, but 1 before",
+        ),
         (lambda label, n: (np.zeros((n - 1, 2)), [label] * (n - 1)), "class 'a' has 39 rows, fewer than"),
         (lambda label, n: (np.full((n, 2), np.nan), [label] * n), "NaN"),
     ],
