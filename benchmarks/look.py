@@ -9,8 +9,8 @@ probability. (If
 - *cautions*: labels that depend on one training row or group, if that is unusual for the table;
 - *novel rows*: test of their number against the significance level of 0.01, as in the report.
 
-Error rates of novel rows and of rows with a caution are printed with the error rate of all other rows, without
-a target.
+Error rates of novel rows and of rows with a caution are printed with the error rate of all other rows,
+without a target.
 """
 
 import warnings
