@@ -1,5 +1,5 @@
-"""Speed, growth, memory, start-up and accuracy of corral, each beside a peer or a target.
+"""Benchmarks of speed, memory and accuracy of corral, compared with other libraries or with targets.
 
-``python -m benchmarks`` runs all of them, ``python -m benchmarks list`` names them. Seconds say little about
-another machine, so most figures are ratios of times that were measured alternately in one run.
+``python -m benchmarks`` runs all benchmarks, ``python -m benchmarks list`` lists their names. Seconds depend
+on the machine, so many figures are ratios of two times that were measured alternately in the same run.
 """

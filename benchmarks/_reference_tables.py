@@ -1,4 +1,4 @@
-"""Small tables with all kinds of columns and rows: `same_numbers` fits all estimators to them."""
+"""Small tables with all kinds of columns and rows, to which `same_numbers` fits all estimators."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,14 +16,14 @@ SIZES = np.array(["small", "middle", "large"])
 
 @dataclass(frozen=True)
 class ReferenceTable:
-    """Training rows, new rows, and how to fit a pool to them.
+    """Training rows, new rows, and parameters of a pool.
 
     Attributes
     ----------
-    name : part of the names of arrays.
+    name : part of the array names in `same_numbers`.
     X, y : training rows and their classes.
     new_rows : rows to predict and explain.
-    weights, groups : of the training rows, or None.
+    weights, groups : weights and groups of the training rows, or None.
     parameters : parameters of the pool.
     """
 
@@ -77,7 +77,7 @@ def compressed_tables() -> Iterator[ReferenceTable]:
     groups = random.integers(120, size=len(y))
     frame, new_frame = mixed_frame(X, y, random), mixed_frame(new_rows, y[: len(new_rows)], random)
     few = {"parameters": {"max_rows": 40}}
-    kept = np.flatnonzero((y != 4) | (random.random(len(y)) < 0.2))  # a class that keeps all rows
+    kept = np.flatnonzero((y != 4) | (random.random(len(y)) < 0.2))  # class 4 is not compressed
     yield ReferenceTable("centroids", X, y, new_rows, **few)
     yield ReferenceTable("centroids of one class", X[kept], y[kept], new_rows, weights[kept], **few)
     yield ReferenceTable("drawn rows, categories", frame, y, new_frame, weights, **few)
@@ -85,7 +85,7 @@ def compressed_tables() -> Iterator[ReferenceTable]:
 
 
 def long_tables() -> Iterator[ReferenceTable]:
-    """Yield tables from which the pool takes subsamples: to leave rows out, and to search."""
+    """Yield tables with so many rows that leave-one-out estimates and the search use subsamples."""
     for name, n, parameters in (("long", 1200, {}), ("very long", 11_000, {"max_rows": 200})):
         X, y, new_rows = shifted(n)
         kept = y != 5
@@ -101,17 +101,17 @@ def shifted(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def with_far_rows(X: np.ndarray) -> np.ndarray:
-    """Return a seventh of the rows slightly moved, the mean row and one far from all."""
+    """Return every seventh row slightly moved, the mean row, and a row far from all others."""
     return np.vstack([X[::7] + 0.01, X.mean(axis=0), X.max(axis=0) * 2.0])
 
 
 def without_values(X: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Remove about a tenth of the values."""
+    """Replace about a tenth of the values by NaN."""
     return np.where(random.random(X.shape) < 0.1, np.nan, X)
 
 
 def mixed_frame(X: np.ndarray, y: np.ndarray, random: np.random.Generator) -> pd.DataFrame:
-    """Return numbers, text, booleans and ordered categories, some of them missing."""
+    """Return a frame of numbers, text, booleans and ordered categories with missing values."""
     codes = np.searchsorted([1, 4, 5], y)
     frame = pd.DataFrame(without_values(X[:, :2], random), columns=["v0", "v1"])
     other = random.integers(4, size=len(y))
@@ -123,7 +123,7 @@ def mixed_frame(X: np.ndarray, y: np.ndarray, random: np.random.Generator) -> pd
 
 
 def duplicates_table() -> ReferenceTable:
-    """Return a table that repeats rows, one of them with two labels."""
+    """Return a table with duplicates, one of which has a different label."""
     X, y, new_rows = shifted(40)
     repeated = np.concatenate([np.arange(len(y)), np.repeat(np.arange(30), 2), [7]])
     labels = y[repeated].copy()
@@ -132,7 +132,7 @@ def duplicates_table() -> ReferenceTable:
 
 
 def wide_table() -> ReferenceTable:
-    """Return a table with more variables than a member takes."""
+    """Return a table with more variables than a member uses."""
     random = np.random.default_rng(3)
     y = np.repeat(["left", "right"], 30)
     X = random.standard_normal((60, 45))
@@ -141,7 +141,7 @@ def wide_table() -> ReferenceTable:
 
 
 def odd_table() -> ReferenceTable:
-    """Return a table with a constant, a discrete and a long-tailed variable, and a class of one row."""
+    """Return a table with a constant, a discrete and a long-tailed variable, and with a class of one row."""
     X, y, new_rows = shifted(30)
     X, new_rows = X.copy(), new_rows.copy()
     X[:, 2] = new_rows[:, 2] = 3.0

@@ -1,4 +1,4 @@
-"""Trials of classifiers: how rows are split, which rivals take part, how results are kept."""
+"""Trials of classifiers: splits of rows, rival classifiers of scikit-learn, and a file of results."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,16 +21,16 @@ Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def draw(make: Callable[..., Samples], train: int, test: int, seed: int) -> Split:
-    """New rows from a generator: `train` per class for training, and `test` per class for the test."""
+    """Draw rows from a generator: `train` training rows and `test` test rows of each class."""
     random = np.random.RandomState(seed)
     return *make(train, random_state=random), *make(test, random_state=random)
 
 
 def sample(X: np.ndarray, y: np.ndarray, train: int, test: int, seed: int, noise: int = 0) -> Split:
-    """Disjoint rows of a table, with `noise` standard normal columns appended.
+    """Draw disjoint training and test rows from a table, and append `noise` standard normal columns.
 
-    A class gives `train` rows for training, but at most two thirds of its rows. Classes have the same
-    shares of the test rows as of the training rows, and at most `test` rows there.
+    A class has `train` training rows, but at most two thirds of its rows. Test rows have the class
+    proportions of the training rows, and at most `test` rows of each class.
     """
     rng = np.random.default_rng(seed)
     X = np.hstack([X, rng.standard_normal((len(X), noise))])
@@ -45,7 +45,7 @@ def sample(X: np.ndarray, y: np.ndarray, train: int, test: int, seed: int, noise
 
 
 def rivals(seed: int) -> dict[str, Any]:
-    """Classifiers of scikit-learn with their defaults; 5NN on two scales, because either may win."""
+    """Return classifiers of scikit-learn with default parameters; 5NN with and without scaled columns."""
     return {
         "GaussianNB": GaussianNB(),
         "5NN": make_pipeline(StandardScaler(), KNeighborsClassifier()),
@@ -56,7 +56,7 @@ def rivals(seed: int) -> dict[str, Any]:
 
 
 def spread(values: Any) -> str:
-    """Standard error of the mean, range, and number of trials."""
+    """Format the standard error of the mean, the range, and the number of trials."""
     error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
     return f"se {error:.4f}, {np.min(values):.3f} to {np.max(values):.3f}, {len(values)} seeds"
 
@@ -64,20 +64,20 @@ def spread(values: Any) -> str:
 def percentage(
     what: str, hits: int, n: int, detail: str = "", *, low: float = -np.inf, high: float = np.inf
 ) -> Figure:
-    """Hits in a hundred trials, with the exact 95 % interval."""
+    """Return the percentage of hits in n trials, with the exact 95% interval."""
     lower = 100.0 * beta.ppf(0.025, hits, n - hits + 1) if hits else 0.0
     upper = 100.0 * beta.ppf(0.975, hits + 1, n - hits) if hits < n else 100.0
-    interval = f"{hits} of {n}, 95 % interval {lower:.2f} to {upper:.2f} %"
+    interval = f"{hits} of {n}, 95% interval {lower:.2f} to {upper:.2f} %"
     return Figure(
         what, 100.0 * hits / n, low, high, " %", detail=f"{interval}; {detail}" if detail else interval
     )
 
 
 class Trials:
-    """Results by data, size, seed and model; kept in a file with one JSON line each, if a file is given.
+    """Results of trials by data set, size, seed and model, optionally stored in a file of JSON lines.
 
     Results in the file are not measured again, so a long run can be stopped and resumed. The file does not
-    record the version of the code: begin a new one after a change.
+    record the version of the code: use a new file after a change of the code.
     """
 
     _KEYS = ("data", "size", "seed", "model")
@@ -90,11 +90,11 @@ class Trials:
     def measure(
         self, data: str, size: int, seed: int, model: str, call: Callable[[], Mapping[str, Any]]
     ) -> dict[str, Any]:
-        """The result of a trial, from the file or by a call."""
+        """Return the result of a trial from the file, or call `call` and store its result."""
         key = data, size, seed, model
         if key not in self._results:
             result = self._results[key] = dict(call())
             if self._file is not None:
-                # The result is a field of its own: one of its numbers may have the name of a key.
+                # The result is a separate field, because a name in the result may equal a key.
                 append_line(self._file, dict(zip(self._KEYS, key, strict=True)) | {"result": result})
         return self._results[key]

@@ -1,19 +1,20 @@
-"""CorralClassifier beside other classifiers: accuracy, probabilities and costs on the same splits.
+"""Accuracy, probabilities and times of CorralClassifier and other classifiers on the same splits.
 
-Trial s draws rows and random numbers from the seed s. Every model has its defaults and one thread; SVC and
-5NN see standardised columns, "5NN raw" the columns as they are.
+Trial s draws rows and random numbers with the seed s. Every model has default parameters and one thread. SVC
+and 5NN are fitted to standardized columns, "5NN raw" to unscaled columns.
 
-The log loss takes no probability as less than 2.2e-16, as scikit-learn does. Neighbours and trees give
-probabilities of 0, which make it large, so it is also shown "smoothed": after every model has given 1 / (n
-+ 2) of its probability to all classes alike, n being the number of training rows. The Brier score is the sum
-over classes; the expected calibration error has 15 bins of equal width, by the probability of the most
-probable class. Small test sets raise it: beside it is the error that exactly right probabilities would have.
-Times are processor seconds.
+Metrics: in the log loss, probabilities are at least 2.2e-16, as in scikit-learn. Some models predict
+probabilities of 0, which make the log loss large. The "smoothed" log loss therefore uses (1 - e) p + e / K
+for each probability p, with e = 1 / (n + 2), n training rows and K classes. The Brier score is the sum over
+classes. The expected calibration error has 15 bins of equal width of the largest probability. It is larger in
+small test sets, so the error that exact probabilities would have is printed below it. Times are processor
+seconds.
 
-The sizes of the targets have as many trials as `--seeds` says, other sizes at most three. EBM, CatBoost and
-LightGBM come with the extra `bench`; EBM, without pairs of variables and with them, has at most three trials
-and ends each of its stages in time. Rows of one anuran recording are alike and may fall on both sides of a
-split. digits are the test rows of optdigits. `pool` measures noise and the cost of a fit.
+Each data set has one size for which targets hold, with `--seeds` trials; other sizes have at most three
+trials. EBM, CatBoost and LightGBM are in the dependency group `bench`. EBM, with and without pairs of
+variables, has at most three trials, and each of its stages has a time limit. Rows of one anuran recording are
+similar, and may be in both the training rows and the test rows. The data set digits has the test rows of
+optdigits. The benchmark `pool` measures noise and the cost of a fit.
 """
 
 import time
@@ -45,17 +46,17 @@ _N_BINS = 15
 _N_DRAWS = 50
 OWN = "corral"
 
-# Least mean accuracy over the sets with so many rows per class.
+# Least mean accuracy over the data sets, by training rows per class.
 _LEAST_ACCURACY = {30: 0.915, 300: 0.935}
 
-# On no set may one of these be ahead by more than 0.01.
+# No data set may have one of these models ahead of corral by more than 0.01.
 _JUDGES = ("GaussianNB", "LDA", "SVC", "forest", "boosting")
 
-# Rounds of CatBoost; processor seconds that EBM may take for single variables, and again for pairs.
+# Rounds of CatBoost; processor seconds of EBM for single variables, and again for pairs.
 ROUNDS = 300
 _SECONDS = 300.0
 
-# Most trials of models that take long.
+# Largest number of trials of slow models.
 _FEWER_SEEDS = {"EBM": 3, "EBM pairs": 3}
 
 Results = dict[tuple[str, int], dict[str, list[dict[str, Any]]]]  # by data and size, by model, by seed
@@ -67,8 +68,8 @@ class Data:
 
     Attributes
     ----------
-    name : in tables.
-    split : draws training and test rows, given training rows per class and a seed.
+    name : name in tables.
+    split : function of the training rows per class and a seed, which draws training and test rows.
     size : training rows per class for which targets hold.
     """
 
@@ -77,7 +78,7 @@ class Data:
     size: int = 100
 
     def sizes(self) -> list[int]:
-        """Sizes with different numbers of rows: a class gives at most two thirds of its rows."""
+        """Return sizes with different numbers of training rows, which are at most two thirds of a class."""
         rows: dict[int, int] = {}
         for size in sorted({*_SIZES, self.size}):
             rows.setdefault(len(self.split(size, 0)[1]), size)
@@ -85,7 +86,7 @@ class Data:
 
 
 def run(options: Options) -> Iterator[Figure]:
-    """Targets first, then tables for information."""
+    """Yield figures with targets, then print tables."""
     trials = Trials(options.trials)
     sets = list(known_sets())
     for package in ("interpret", "catboost", "lightgbm"):
@@ -112,7 +113,7 @@ def run(options: Options) -> Iterator[Figure]:
 
 
 def _fill(results: Results, cases: Sequence[tuple[Data, int]], trials: Trials, seeds: int) -> None:
-    """Try all models, seed by seed: a run that was stopped has the same trials of every data set."""
+    """Try all models, seed by seed, so that an interrupted run has equally many trials of every data set."""
     for seed in range(seeds):
         for data, size in cases:
             by_model = results.setdefault((data.name, size), {})
@@ -123,7 +124,7 @@ def _fill(results: Results, cases: Sequence[tuple[Data, int]], trials: Trials, s
 
 
 def known_sets(test_rows: int = _TEST_ROWS) -> Iterator[Data]:
-    """Yield the ten sets, four of them only where CORRAL_DATA names the folder of their files."""
+    """Yield the ten data sets; four of them need files in the folder CORRAL_DATA."""
     yield Data("ten groups", partial(_draw, make_ten_groups, test_rows // 10), 150)
     yield Data("shifted groups 5", partial(_draw, make_shifted_groups, test_rows // 5), 200)
     if has_data_folder("anuran, waveform, optdigits"):
@@ -147,7 +148,7 @@ def _sample(X: np.ndarray, y: np.ndarray, test_rows: int, size: int, seed: int, 
 
 
 class _ProbabilisticSVC(CalibratedClassifierCV):
-    """Labels of the SVC itself, probabilities by a sigmoid of its cross-fitted decision function."""
+    """SVC whose probabilities are a sigmoid of the cross-fitted decision function; labels as SVC."""
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         (fitted,) = self.calibrated_classifiers_
@@ -155,13 +156,13 @@ class _ProbabilisticSVC(CalibratedClassifierCV):
 
 
 class _EndInTime:
-    """Ends the rounds of all of EBM's bags when the time of a stage, of variables or of pairs, is over."""
+    """Callback of EBM that ends all bags when the time of a stage (variables, or pairs) is over."""
 
     def __init__(self) -> None:
         self._bag, self._start = 0, None
 
     def __call__(self, bag: int, step: int, progress: bool, metric: float) -> bool:
-        """Whether to end."""
+        """Return whether to end."""
         now = time.process_time()
         if self._start is None or bag < self._bag:
             self._start = now
@@ -170,7 +171,7 @@ class _EndInTime:
 
 
 def models_by_name(seed: int) -> dict[str, Any]:
-    """All classifiers that are installed, with their defaults and one thread."""
+    """Return all installed classifiers with default parameters and one thread."""
     models = {OWN: CorralClassifier(n_jobs=1, random_state=seed), **rivals(seed)}
     models["SVC"] = _ProbabilisticSVC(models["SVC"], ensemble=False)
     models["KDE NB"] = KernelNaiveBayes()
@@ -193,7 +194,7 @@ def models_by_name(seed: int) -> dict[str, Any]:
 
 
 def catboost(seed: int) -> Any:
-    """CatBoost with fewer rounds than its default."""
+    """Return CatBoost with fewer rounds than its default."""
     from catboost import CatBoostClassifier
 
     return CatBoostClassifier(
@@ -202,7 +203,7 @@ def catboost(seed: int) -> Any:
 
 
 def _try(data: Data, size: int, seed: int, name: str) -> dict[str, Any]:
-    """Fit a model to one split and judge it."""
+    """Fit a model to one split, and return the metrics of `judge`."""
     model = models_by_name(seed)[name]
     numbers = judge(model, data.split(size, seed), seed)
     if name == OWN:
@@ -211,7 +212,7 @@ def _try(data: Data, size: int, seed: int, name: str) -> dict[str, Any]:
 
 
 def judge(model: Any, split: Sequence[Any], seed: int) -> dict[str, Any]:
-    """Fit a model to training rows and judge its probabilities of test rows."""
+    """Fit a model to training rows, and compute metrics of its predictions of test rows, and times."""
     compile_all()
     X, y, X_test, y_test = split
     with threadpool_limits(1):
@@ -220,7 +221,7 @@ def judge(model: Any, split: Sequence[Any], seed: int) -> dict[str, Any]:
         fitted = time.process_time()
         P = model.predict_proba(X_test)
         predicted = time.process_time()
-        labels = np.ravel(model.predict(X_test))  # CatBoost's is a column
+        labels = np.ravel(model.predict(X_test))  # CatBoost returns a column
     codes = np.searchsorted(model.classes_, y_test)
     right = P[np.arange(len(P)), codes]
     prior_mixing = 1.0 / (len(y) + 2.0)
@@ -239,13 +240,13 @@ def judge(model: Any, split: Sequence[Any], seed: int) -> dict[str, Any]:
 
 
 def _calibration_error(confidence: np.ndarray, right: np.ndarray) -> float:
-    """Mean over rows of the distance between confidence and accuracy in a row's bin."""
+    """Average over rows the absolute difference of mean confidence and accuracy in the bin of the row."""
     bins = np.minimum((confidence * _N_BINS).astype(int), _N_BINS - 1)
     return float(np.abs(np.bincount(bins, confidence - right)).sum() / len(bins))
 
 
 def _calibration_error_if_exact(confidence: np.ndarray, seed: int) -> float:
-    """Mean calibration error of labels that are right as often as the confidence says."""
+    """Average the calibration error over simulated labels that are right with probability `confidence`."""
     rng = np.random.default_rng(seed)
     draws = rng.random((_N_DRAWS, confidence.size))
     return float(np.mean([_calibration_error(confidence, numbers < confidence) for numbers in draws]))
@@ -253,7 +254,7 @@ def _calibration_error_if_exact(confidence: np.ndarray, seed: int) -> float:
 
 @cache
 def compile_all() -> None:
-    """Fit once, so that no trial takes the time of compiling."""
+    """Fit once, so that compilation is not part of the times."""
     X, y = make_shifted_groups(20, groups=(1, 2), random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -269,7 +270,7 @@ def _targets(sets: Sequence[Data], results: Results) -> Iterator[Figure]:
     models = list(cases[0])
 
     def means(metric: str, model: str = OWN) -> np.ndarray:
-        """Mean of a metric over seeds, by data set."""
+        """Average a metric over seeds, for each data set."""
         return np.array([np.mean([trial[metric] for trial in case[model]]) for case in cases])
 
     def by_set(values: np.ndarray, form: str = ".3f") -> str:
@@ -283,30 +284,35 @@ def _targets(sets: Sequence[Data], results: Results) -> Iterator[Figure]:
         own = means(metric)
         yield Figure(f"{metric}, mean over sets", own.mean(), low, high, digits=4, detail=by_set(own))
     exact = means("calibration_if_exact")
-    yield Figure("  of exactly right probabilities", exact.mean(), digits=4, detail=by_set(exact))
+    yield Figure("  calibration error of exact probabilities", exact.mean(), digits=4, detail=by_set(exact))
     for metric, sign in (("accuracy", -1.0), ("smoothed", 1.0)):
         table = np.column_stack([means(metric, model) for model in models])
         ranks = dict(zip(models, rankdata(sign * table, axis=1).mean(axis=0), strict=True))
         best = min((model for model in models if model != OWN), key=ranks.__getitem__)
         detail = listed(dict(sorted(ranks.items(), key=lambda item: item[1])), ".2f")
-        yield Figure(f"mean rank in {metric}, ahead of {best}", ranks[best] - ranks[OWN], 0.0, detail=detail)
+        yield Figure(
+            f"mean rank in {metric}: rank of {best} minus rank of corral",
+            ranks[best] - ranks[OWN],
+            0.0,
+            detail=detail,
+        )
     behind = np.max([means("accuracy", model) for model in _JUDGES], axis=0) - means("accuracy")
-    what = "accuracy behind the best rival, worst set"
+    what = "accuracy: best rival minus corral, largest over sets"
     yield Figure(what, behind.max(), high=0.01, digits=4, detail=by_set(behind, "+.3f"))
     if "waveform" in names:
         value = means("accuracy")[names.index("waveform")]
         yield Figure("accuracy on waveform", value, low=0.82, digits=4)
     times = means("fit") / means("fit", "forest")
-    what = "time of a fit over a forest's, worst set"
+    what = "fit time divided by that of a forest, largest over sets"
     yield Figure(what, times.max(), high=1.5, detail=by_set(times, ".2f"))
     bias = means("best_score") - means("accuracy")
-    what = "cv_accuracy_ less test accuracy, mean over sets"
+    what = "cv_accuracy_ minus test accuracy, mean over sets"
     yield Figure(what, bias.mean(), -0.01, 0.01, digits=4, detail=by_set(bias, "+.3f"))
 
 
 # ---------------------------------------------------------------------------------------------- tables
 
-# Title, metric and digits of the lines of means over the sets.
+# Title, metric and digits of each line of means over the data sets.
 _LINES = (
     ("accuracy", "accuracy", 3),
     ("log loss", "log_loss", 3),
@@ -320,7 +326,7 @@ _RANKED = ("accuracy", "smoothed", "brier", "calibration")
 
 
 def _tables(title: str, keys: Sequence[tuple[str, int]], results: Results) -> None:
-    """Print two metrics by data set, with the best in bold, then all metrics as means over the sets."""
+    """Print two metrics of each data set, the best in bold, then means of all metrics over the data sets."""
     keys = [key for key in keys if key in results]
     models = list(results[keys[0]])
     trials = [len(results[key][OWN]) for key in keys]

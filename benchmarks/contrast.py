@@ -1,8 +1,8 @@
-"""Markers, by contrast of each class with its background: error rates, power and speed.
+"""Error rates, power and speed of markers, the variables in which a class differs from its background.
 
-Everything is counted in class-trials, one class in one trial. Trial s draws its data from the seed s. Where
-nothing distinguishes the classes, every marker is an error. `selection` has the designs of the paper and
-columns of noise in real tables.
+A class-trial is one class in one trial; rates are shares of class-trials. Trial s draws its data with the
+seed s. In a null set all classes have the same distribution, so every marker is an error. The benchmark
+`selection` has the designs of the paper, and columns of noise in real tables.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ _Columns = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
 
 
 def run(options: Options) -> Iterator[Figure]:
-    """Error rates, then power, then times."""
+    """Yield error rates, then power, then times."""
     yield from _null_sets()
     yield from _rare_classes()
     yield from _null_groups()
@@ -38,7 +38,7 @@ def _contrast(X: np.ndarray, y: np.ndarray) -> Contrast:
 
 
 def _on_all_processors(call: Callable[..., Any], n: int, *arguments: Any, **options: Any) -> list[Any]:
-    """Results of a call with the seeds 0 to n - 1."""
+    """Call a function with the seeds 0 to n - 1, and return the results."""
     return Parallel(n_jobs=-1)(delayed(call)(seed, *arguments, **options) for seed in range(n))
 
 
@@ -62,7 +62,7 @@ _NULL_COLUMNS: dict[str, _Columns] = {
 
 
 def _null_set(seed: int, columns: _Columns) -> np.ndarray:
-    """Which of 2 to 8 classes of 15 to 200 rows get a marker in 10 variables without any difference."""
+    """Draw a null set of 2 to 8 classes and 10 variables; return for each class whether it has a marker."""
     rng = np.random.default_rng(seed)
     n_classes = int(rng.integers(2, 9))
     y = np.repeat(np.arange(n_classes), rng.integers(15, 201, n_classes))
@@ -75,15 +75,15 @@ def _null_sets() -> Iterator[Figure]:
         name: np.concatenate(_on_all_processors(_null_set, n, each)) for name, each in _NULL_COLUMNS.items()
     }
     for name, mask in masks.items():
-        yield percentage(f"{n} null sets, {name}: classes with a marker", mask.sum(), mask.size)
+        yield percentage(f"{n} null sets, {name}: share of classes with a marker", mask.sum(), mask.size)
     mask = np.concatenate([*masks.values()])
     yield percentage(
-        f"all {n * len(masks)} null sets: classes with a marker", mask.sum(), mask.size, high=1.5
+        f"all {n * len(masks)} null sets: share of classes with a marker", mask.sum(), mask.size, high=1.5
     )
 
 
 def _rare_set(seed: int, n: int, n_others: int, d: int, columns: _Columns) -> bool:
-    """Whether a class of n rows gets a marker among d variables in which it is like all other rows."""
+    """Return whether a class of n rows has a marker if all rows have the same distribution in d variables."""
     rng = np.random.default_rng(seed)
     y = np.repeat([0, 1], [n, n_others])
     return bool(_contrast(columns(rng, (y.size, d)), y).markers[0].any())
@@ -101,16 +101,16 @@ def _rare_classes() -> Iterator[Figure]:
     for n, n_others, d, name, columns in designs:
         hits = sum(_on_all_processors(_rare_set, _TRIALS, n, n_others, d, columns))
         total += hits
-        yield percentage(f"{n} rows beside {n_others} like them, {d} {name}: a marker", hits, _TRIALS)
-    yield percentage("all these rare classes: a marker", total, _TRIALS * len(designs), high=1.5)
+        yield percentage(f"class of {n} rows, {n_others} other rows, {d} {name}: any marker", hits, _TRIALS)
+    yield percentage("all these rare classes: any marker", total, _TRIALS * len(designs), high=1.5)
 
 
 # ---------------------------------------------------------------------------------- groups
 
-# Two classes: for each the number of groups, of rows in a group, and the correlation of rows of a group.
+# For each of two classes: number of groups, rows in a group, and correlation of the rows of a group.
 _Groups = tuple[tuple[int, int, float], tuple[int, int, float]]
 
-# All rows have the same distribution. In most designs rows of a group are less alike in the second class.
+# Designs in which all rows have the same distribution, but most second classes have smaller correlations.
 _NULL_GROUPS: list[_Groups] = [
     ((6, 50, 0.6), (300, 3, 0.2)),
     ((6, 50, 0.5), (500, 2, 0.0)),
@@ -126,8 +126,8 @@ _NULL_GROUPS: list[_Groups] = [
     ((3, 10, 0.5), (30, 10, 0.5)),
 ]
 
-# A shift of the second class, and the percentage of tables in which it got a marker when one correlation of
-# all classes together, at the upper end of its interval, was taken.
+# Design, shift of the second class, and percentage of marked classes of an earlier rule, which used one
+# correlation for all classes: the upper end of its interval.
 _SHIFTS_OF_GROUPS: list[tuple[_Groups, float, float]] = [
     (((20, 10, 0.3), (20, 10, 0.3)), 0.5, 13.5),
     (((20, 10, 0.3), (20, 10, 0.3)), 0.8, 65.5),
@@ -141,7 +141,7 @@ _SHIFTS_OF_GROUPS: list[tuple[_Groups, float, float]] = [
 def _grouped_set(
     seed: int, classes: _Groups, *, shift: float = 0.0, flag_rate: float | None = None
 ) -> np.ndarray:
-    """Markers of two classes in ten standard normal variables or flags, the first of them shifted."""
+    """Return the markers of two classes in ten standard normal variables or flags; the first is shifted."""
     rng = np.random.default_rng(seed)
     X, groups = [], []
     for n_groups, size, correlation in classes:
@@ -172,14 +172,14 @@ def _null_groups() -> Iterator[Figure]:
     for classes, rate in [*((classes, None) for classes in _NULL_GROUPS), *flags]:
         markers = np.array(_on_all_processors(_grouped_set, _TRIALS, classes, flag_rate=rate))
         kind = "" if rate is None else f", flags of {rate:.0%}"
-        what = f"{_groups_text(classes)}{kind}: marked classes"
+        what = f"{_groups_text(classes)}{kind}: share of marked classes"
         yield percentage(what, int(markers.any(axis=2).sum()), 2 * _TRIALS, high=2.0)
 
 
 def _power_with_groups() -> Iterator[Figure]:
     for classes, shift, before in _SHIFTS_OF_GROUPS:
         markers = np.array(_on_all_processors(_grouped_set, _TRIALS, classes, shift=shift))
-        what = f"{_groups_text(classes)}, shift of {shift:g} sd: marked classes"
+        what = f"{_groups_text(classes)}, shift of {shift:g} sd: share of marked classes"
         yield percentage(what, int(markers[:, :, 0].sum()), 2 * _TRIALS, low=0.9 * before)
 
 
@@ -187,7 +187,7 @@ def _power_with_groups() -> Iterator[Figure]:
 
 
 def _is_marked(seed: int, n_classes: int, shift: float, width: float) -> bool:
-    """Whether the first of 20 variables, the only one that differs, marks the first class; 100 rows each."""
+    """Return whether the only one of 20 variables that differs marks the first class; 100 rows per class."""
     rng = np.random.default_rng(seed)
     y = np.repeat(np.arange(n_classes), 100)
     X = rng.standard_normal((y.size, 20))

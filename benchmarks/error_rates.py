@@ -1,21 +1,20 @@
-"""Novelty and prediction sets: classes never seen, cost of typicality, and error rates of 192 designs.
+"""Novelty and prediction sets: detection of unseen classes, time of typicality, error rates of 192 designs.
 
-*A class never seen.* Classes of the known sets are left out in turn; test rows of a class are to be separated
-from the other test rows by the best score, which is_novel ranks, by the largest typicality, which has many
-ties, by the mean distance to five neighbours of standardised rows, or by an isolation forest. Breast cancer
-has two classes only, and one of them cannot be fitted alone. Where classes overlap, as they do in the ten
-groups, the shifted groups and waveform, no method can separate them well.
+*Unseen classes.* Each class of a data set is left out of the training rows. Four scores should separate the
+test rows of this class from the other test rows: the largest score of any class, by which `is_novel` decides;
+the largest typicality, which has many ties; the mean distance to five neighbors among standardized rows; and
+an isolation forest. Breast cancer is not used, because it has only two classes. If classes overlap, as in the
+ten groups, the shifted groups and waveform, no method can separate them well.
 
-*Error rates*: few rows, many columns, long tails, missing values.
+*Error rates.* Designs have few rows, many columns, long tails or missing values. Training tables and new rows
+have the same distribution. So the share of novel rows should be the significance level, and the share of
+prediction sets with the right label should be the coverage. Columns are independent, and two classes differ
+in three columns. Targets are for the mean over the training tables of a design. With n training rows, a row
+can be novel at 0.01 only if it is less typical than all training rows. The probability of that is 1 / (n +
+1), for example 0.0196 with 25 rows per class.
 
-Training tables and new rows come from the same distribution, so that a share `level` of the new rows may be
-novel, and prediction sets must hold the label as often as their coverage. Columns are independent; the second
-of two classes differs in three of them. Targets are for the mean over training tables of each design. With n
-rows in all, a row can be novel at 0.01 only if it is less typical than every training row, which has the
-probability 1 / (n + 1): 0.0196 for 25 rows per class.
-
-192 designs with 30 tables each take hours: `--trials FILE` keeps each table, so that a run can be stopped and
-resumed, and `CORRAL_DESIGNS` chooses designs by a part of their names, such as "25 rows".
+192 designs with 30 tables each need hours. `--trials FILE` stores the result of each table, so that a run can
+be stopped and resumed. `CORRAL_DESIGNS` selects designs by a part of their names, such as "25 rows".
 """
 
 import os
@@ -45,12 +44,12 @@ _NEW_ROWS = 150
 _SIGNIFICANCE_LEVELS = (0.05, 0.01)
 _COVERAGES = (0.9, 0.95)
 _UNSEEN_SEEDS = 2
-_MOST_LEFT_OUT = 5  # of more classes every second one is left out, the others by the next seed
+_MOST_LEFT_OUT = 5  # with more classes, a seed leaves out every second class
 _OVERLAP = ("ten", "shifted", "wave")
 _SCORES = ("best score", "typicality", "5NN", "forest")
 _TIMED_ROWS = 100_000
 
-# Each rate of a design, with its target.
+# Name and target of each rate.
 _TARGETS = (
     ("novel at 0.05", 0.03, 0.07),
     ("novel at 0.01", -np.inf, 0.02),
@@ -60,7 +59,7 @@ _TARGETS = (
 
 
 class Columns(NamedTuple):
-    """A distribution of columns, and the change of some of them in the second class."""
+    """Distribution of columns, and change of some columns in the second class."""
 
     draw: Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
     change: Callable[[np.random.Generator, np.ndarray], np.ndarray]
@@ -88,7 +87,7 @@ _KINDS = {
 
 
 class Design(NamedTuple):
-    """Two classes of so many rows and columns, with a share of values missing."""
+    """Kind of columns, rows of each of two classes, number of columns, and share of missing values."""
 
     kind: str
     rows: int
@@ -97,7 +96,7 @@ class Design(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name in the table."""
+        """Printed name."""
         missing = f", {self.missing:.0%} missing" if self.missing else ""
         return f"{self.kind}, {self.rows} rows x {self.columns} columns{missing}"
 
@@ -112,7 +111,7 @@ class Design(NamedTuple):
 
 
 def designs() -> Iterator[Design]:
-    """All designs, tables of few cells first."""
+    """Yield the selected designs, small tables first."""
     chosen = os.environ.get("CORRAL_DESIGNS", "")
     every = (Design(*each) for each in product(_KINDS, _ROWS, _COLUMNS, _MISSING))
     for design in sorted(every, key=lambda design: design.rows * design.columns):
@@ -121,7 +120,7 @@ def designs() -> Iterator[Design]:
 
 
 def run(options: Options) -> Iterator[Figure]:
-    """Classes never seen and times first, unless designs are named; then error rates."""
+    """Yield unseen classes and times, unless designs are selected, then error rates."""
     trials = Trials(options.trials)
     if "CORRAL_DESIGNS" not in os.environ:
         yield from _unseen_classes(trials, min(options.seeds, _UNSEEN_SEEDS))
@@ -130,7 +129,7 @@ def run(options: Options) -> Iterator[Figure]:
 
 
 def _error_rates(trials: Trials, seeds: int) -> Iterator[Figure]:
-    """One line per design, and mean and extremes over all designs."""
+    """Yield a figure for each design, then means and extremes over all designs."""
     rates: dict[str, np.ndarray] = {}
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -157,7 +156,7 @@ def _error_rates(trials: Trials, seeds: int) -> Iterator[Figure]:
 
 
 def _trial(design: Design, seed: int) -> dict[str, list[float]]:
-    """Rates of one training table: novel at both significance levels, and both coverages of sets."""
+    """Measure one training table: novel rows at both significance levels, and both coverages."""
     numbers = [design.rows, design.columns, int(100 * design.missing), *map(ord, design.kind)]
     rng = np.random.default_rng([seed, *numbers])
     X, y = design.draw(design.rows, rng)
@@ -186,18 +185,20 @@ def _unseen_classes(trials: Trials, seeds: int) -> Iterator[Figure]:
     mean = dict(zip(_SCORES, np.mean(list(by_set.values()), axis=0), strict=True))
     own = mean["best score"]
     detail = ", ".join(f"{name} {' '.join(f'{v:.3f}' for v in values)}" for name, values in by_set.items())
-    what = "AUROC of a class never seen, mean over sets"
+    what = "AUROC of unseen classes, mean over sets"
     yield Figure(what, own, 0.95, digits=3, detail=f"{', '.join(_SCORES)}: {detail}")
     for rival in ("5NN", "forest"):
-        yield Figure(f"  above {rival}", own - mean[rival], 0.0, digits=3, detail=f"{mean[rival]:.3f}")
-    yield Figure("  of the largest typicality", mean["typicality"], digits=3)
+        yield Figure(
+            f"  minus that of {rival}", own - mean[rival], 0.0, digits=3, detail=f"{mean[rival]:.3f}"
+        )
+    yield Figure("  AUROC by the largest typicality", mean["typicality"], digits=3)
     apart = {name: values[0] for name, values in by_set.items() if not name.startswith(_OVERLAP)}
-    what = "  of sets whose classes hardly overlap"
+    what = "  AUROC in sets with little overlap of classes"
     yield Figure(what, float(np.mean([*apart.values()])), digits=3, detail=listed(apart))
 
 
 def _aurocs(split: Split, seed: int) -> dict[str, list[float]]:
-    """AUROC of each score, mean over the classes that are left out."""
+    """Average the AUROC of each score over the classes that are left out."""
     labels = np.unique(split[1])
     left_out = labels if labels.size <= _MOST_LEFT_OUT else labels[seed % 2 :: 2]
     with threadpool_limits(1), warnings.catch_warnings():
@@ -232,5 +233,5 @@ def _times(repeats: int) -> Iterator[Figure]:
             model.fit(X, y)
             calls = [partial(model.typicality, rows), partial(model.predict_proba, rows)]
             times = time_alternately(dict(zip("ab", calls, strict=True)), repeats)
-            what = f"typicality over predict_proba, 100,000 rows, {name}, {kind}"
+            what = f"time of typicality / predict_proba, 100,000 rows, {name}, {kind}"
             yield ratio(what, times["a"], times["b"], high=1.3, cpu=True)

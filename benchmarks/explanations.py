@@ -1,27 +1,28 @@
-"""Explanations side by side: evidence, SHAP values of boosting, terms of EBM, factors of GaussianNB, LDA.
+"""Explanations by corral, SHAP, EBM, GaussianNB and LDA: faithfulness, noise, markers and time.
 
-Every method explains its own labels. For each row it divides the log odds of the most probable class and the
-second one among the variables: corral by its evidence; boosting (scikit-learn's) by the SHAP values of
-shap.TreeExplainer without background rows; EBM by its terms, without pairs of variables; GaussianNB by its
-factors; LDA by its weights times the distance from the mean of the training rows. The largest difference
-between the sums and the log odds is shown.
+Every method explains the labels of its own model. For each row, the log odds of the most probable class
+(label) against the second most probable class (rival) are a constant plus one contribution of each variable:
+the evidence of corral; SHAP values of boosting (scikit-learn) by shap.TreeExplainer without background rows;
+terms of EBM without pairs of variables; factors of GaussianNB; weights of LDA times the distance from the
+mean of the training rows. The largest difference between the sum and the log odds is printed.
 
-*Turned*: labels that turn when the three variables with the largest contributions take typical values of the
-rival (medians of its training rows), and when three random ones do. The former should turn the label much
-more often. With four variables (iris) there is little to choose from.
+*Turned*: share of labels that change if the three variables with the largest contributions are set to typical
+values of the rival (medians of its training rows), and the same for three random variables. The first share
+should be much larger. Iris has only four variables, so there the shares differ little.
 
-*Noise*: the share of noise among the three variables with the largest contributions, or two where only two
-are not noise, and among all variables. In the ten groups noise is what is uniform in label and rival;
-elsewhere the columns of noise are given.
+*Noise*: share of noise variables among the three variables with the largest contributions (two if only two
+variables are not noise), and among all variables. In the ten groups and the shifted groups, noise variables
+are uniform in both label and rival; waveform and anuran have columns of noise.
 
-*Markers*: of the variables that mark a class by design (six in each of the ten groups, two in each of the
-shifted ones), the share among as many that a method names first, by the order of `describe`, or by the mean
-absolute contribution to the score of the class over the test rows, as charts of SHAP values and terms show
-it. What makes *other* classes likely moves this score as well, so the two answer different questions.
+*Markers*: each class of the ten groups has six markers by design, each shifted group has two. A method ranks
+the variables of a class: corral by the order of `describe`, the other methods by the mean absolute
+contribution to the score of the class over the test rows, as in charts of SHAP values. The figure is the
+share of the markers among equally many highest-ranked variables. Contributions to the score also come from
+variables that make other classes likely, so the rankings answer different questions.
 
-*Time*: processor seconds for 1,000 rows, after a first call. `explain` also lists training rows and judges
-novelty. Before that, `explain` of 1,000 rows of the ten groups (30 variables, 10 classes of 100 rows) is
-timed on two threads.
+*Time*: processor seconds of 1,000 rows after a first call. `explain` of corral also lists training rows and
+tests novelty. The first figures are wall times of `explain` and `describe` on two threads, for 1,000 rows of
+the ten groups (30 variables, 10 classes of 100 rows).
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ _NOISE_COLUMNS = {"anuran + 5 noise": 5, "waveform": 19}
 
 
 def run(options: Options) -> Iterator[Figure]:
-    """Times of the ten groups first, then means over the sets by method, and a table."""
+    """Yield times of the ten groups and means over the data sets by method, and print a table."""
     yield from _ten_groups(options)
     methods = [name for name in _MODELS if name not in _NEEDS or is_installed(_NEEDS[name], name)]
     trials, sets = Trials(options.trials), list(known_sets())
@@ -83,32 +84,38 @@ def run(options: Options) -> Iterator[Figure]:
         yield from _figures(name, means[name])
     turned = "{turned:.2f} / {random:.2f}"
     lines = {data.name: [turned.format(**means[name][data.name]) for name in methods] for data in sets}
-    print_table("turned, strongest three / three random ones", methods, lines)
+    print_table("turned, strongest three / three random variables", methods, lines)
 
 
 def _figures(name: str, by_set: dict[str, dict[str, float]]) -> Iterator[Figure]:
-    """Figures of one method, as means over the sets that have them."""
+    """Yield the figures of one method, as means over the data sets for which they are defined."""
 
     def column(what: str) -> dict[str, float]:
         return {data: numbers[what] for data, numbers in by_set.items() if what in numbers}
 
     turned, random = (float(np.mean([*column(what).values()])) for what in ("turned", "random"))
     yield Figure(
-        f"{name}: labels turned by the strongest three", turned, detail=listed(column("turned"), ".2f")
+        f"{name}: share of labels turned by the strongest three",
+        turned,
+        detail=listed(column("turned"), ".2f"),
     )
     detail = f"{random:.3f}; {listed(column('random'), '.2f')}"
-    yield Figure(f"{name}: over those turned by three random ones", turned / random, detail=detail)
+    yield Figure(
+        f"{name}: the same, divided by that of three random variables", turned / random, detail=detail
+    )
     for what, title in (
-        ("noise", "noise among the strongest three"),
-        ("marks", "of the variables that mark a class"),
+        ("noise", "share of noise among the strongest three"),
+        ("marks", "share of markers that are ranked first"),
     ):
         values = column(what)
         yield Figure(f"{name}: {title}", float(np.mean([*values.values()])), digits=3, detail=listed(values))
     times = column("seconds")
     detail = listed(times, ".2f")
-    yield Figure(f"{name}: 1,000 rows", float(np.mean([*times.values()])), unit=" s", detail=detail)
+    yield Figure(
+        f"{name}: processor time of 1,000 rows", float(np.mean([*times.values()])), unit=" s", detail=detail
+    )
     largest = max(column("off").values())
-    yield Figure(f"{name}: sums less log odds, 1e-6, largest", 1e6 * largest, digits=3)
+    yield Figure(f"{name}: sum minus log odds, 1e-6, largest", 1e6 * largest, digits=3)
 
 
 def _ten_groups(options: Options) -> Iterator[Figure]:
@@ -126,7 +133,7 @@ def _ten_groups(options: Options) -> Iterator[Figure]:
 
 
 def _try(data: Data, seed: int, name: str) -> dict[str, float]:
-    """Fit one method to one split, and judge its explanations of test rows."""
+    """Fit one model to one split, and measure its explanations of test rows."""
     X, y, X_test, _ = data.split(data.size, seed)
     model = models_by_name(seed)[_MODELS[name]]
     random = np.random.default_rng(seed)
@@ -154,7 +161,7 @@ def _try(data: Data, seed: int, name: str) -> dict[str, float]:
 
 
 def _largest_error(model: Any, rows: np.ndarray, explained: _Explained) -> float:
-    """Largest difference between sums and log odds; rows in which a probability is 0 or 1 have none."""
+    """Return the largest difference between sums and log odds, except rows with a probability of 0 or 1."""
     P, labels = model.predict_proba(rows), (explained.label, explained.rival)
     label, rival = (P[np.arange(len(P)), np.searchsorted(model.classes_, each)] for each in labels)
     finite = (rival > 1e-9) & (label < 1.0)
@@ -163,7 +170,7 @@ def _largest_error(model: Any, rows: np.ndarray, explained: _Explained) -> float
 
 
 def _strongest_three(contributions: np.ndarray) -> np.ndarray:
-    """Numbers of the three variables with the largest contributions to the label of each row."""
+    """Return the indices of the three variables with the largest contributions in each row."""
     return np.argsort(-contributions, axis=1, kind="stable")[:, :_CHANGED]
 
 
@@ -174,7 +181,7 @@ def _turned_shares(
     explained: _Explained,
     random: np.random.Generator,
 ) -> list[float]:
-    """Shares of labels that turn when the strongest three variables, or three at random, are the rival's."""
+    """Measure the shares of labels that turn by the strongest three, and by three random variables."""
     X, y = training
     medians = {label: np.median(X[y == label], axis=0) for label in np.unique(y).tolist()}
     typical = np.array([medians[label] for label in explained.rival.tolist()])
@@ -191,7 +198,7 @@ def _turned_shares(
 
 
 def _markers(data: str) -> np.ndarray | None:
-    """Which variables mark each class by design; None for real data."""
+    """Return the markers of each class by design, as a mask; None for real data."""
     if data == "ten groups":
         first = np.arange(10)[:, np.newaxis]
         return (np.arange(30) >= first) & (np.arange(30) < first + 6)
@@ -199,7 +206,7 @@ def _markers(data: str) -> np.ndarray | None:
 
 
 def _noise(data: str, explained: _Explained, shape: tuple[int, int]) -> np.ndarray | None:
-    """Which variables are noise for label and rival of each row; None without a design."""
+    """Return the noise variables of each row, given its label and rival, as a mask; None if unknown."""
     markers = _markers(data)
     if markers is not None:
         return ~(markers[explained.label - 1] | markers[explained.rival - 1])
@@ -213,7 +220,7 @@ def _noise(data: str, explained: _Explained, shape: tuple[int, int]) -> np.ndarr
 
 @dataclass(frozen=True)
 class _Explained:
-    """Labels, their rivals, and the contributions of variables to the log odds of the two, with the base."""
+    """Label and rival of each row, and the parts of their log odds: base, and contributions of variables."""
 
     label: np.ndarray
     rival: np.ndarray
@@ -232,18 +239,19 @@ class _Evidence:
         return _Explained(explanation.label, explanation.rival, explanation.base, explanation.evidence)
 
     def order(self, X: np.ndarray) -> np.ndarray:
-        """Variables of each class, the strongest markers first."""
+        """Return the variables of each class, the strongest markers first."""
         return self.model.describe().order
 
 
 @dataclass(frozen=True)
 class _Sums:
-    """A model whose scores of classes are sums over variables.
+    """Explanations of a model whose class scores are sums over variables.
 
     Attributes
     ----------
     model : fitted classifier.
-    parts : returns a constant for each class, and parts of the shape (n_samples, n_classes, n_features).
+    parts : function of rows, which returns constants (n_classes,) and parts (n_samples, n_classes,
+        n_features).
     """
 
     model: Any
@@ -257,7 +265,7 @@ class _Sums:
         return _Explained(classes[label], classes[rival], base, parts[rows, label] - parts[rows, rival])
 
     def order(self, X: np.ndarray) -> np.ndarray:
-        """Variables of each class by the mean size of their contributions to its score."""
+        """Return the variables of each class by their mean absolute contribution to the class score."""
         _, parts = self.parts(X)
         return np.argsort(-np.abs(parts).mean(axis=0), axis=1, kind="stable")
 

@@ -1,6 +1,6 @@
-"""Many rows: compressed classes beside kernels on all rows, time and memory of a fit, unchanged bits.
+"""Tables with many rows: accuracy of compressed classes, and time and memory of fits and predictions.
 
-Rows on a cluster are measured by `cluster`, and ways to compress a class by `compression`.
+The benchmark `cluster` measures rows on a cluster, and `compression` compares ways to compress a class.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Rows = tuple[Any, np.ndarray]
 
 
 def run(options: Options) -> Iterator[Figure]:
-    """Compare with all rows, then measure time and memory, then compare bits."""
+    """Yield losses by compression, time and memory, and the number of changed values."""
     del options
     yield from _beside_all_rows()
     yield from _costs()
@@ -33,7 +33,7 @@ def run(options: Options) -> Iterator[Figure]:
 
 
 def _beside_all_rows(n: int = 100_000, n_test: int = 20_000) -> Iterator[Figure]:
-    """The pool with its default, and with a kernel on each row; a table of mixed rows without targets."""
+    """Compare the default with kernels on all rows; the table of mixed columns has no targets."""
     made = {"shifted groups": make_shifted_groups, "waveform": make_waveform, "ten groups": make_ten_groups}
     for name, make in made.items():
         rows = make(n, random_state=0)
@@ -43,7 +43,9 @@ def _beside_all_rows(n: int = 100_000, n_test: int = 20_000) -> Iterator[Figure]
         detail = f"processor time {full.seconds:.1f} s and {few.seconds:.2f} s; a row is compared with "
         detail += f"{full.n_kernels:,} and {few.n_kernels:,} kernels"
         times = full.seconds / few.seconds
-        yield Figure(f"{name}: prediction, times faster", times, low=20.0, digits=1, detail=detail)
+        yield Figure(
+            f"{name}: prediction time, all rows / compressed", times, low=20.0, digits=1, detail=detail
+        )
     rows, new = make_mixed(12_000, 0), make_mixed(3000, 1)
     few, full = (_predict(rows, new, max_rows) for max_rows in (1000, None))
     yield from _differences("missing values and text, 1000 of 4000 per class", few, full, np.inf, np.inf)
@@ -52,19 +54,19 @@ def _beside_all_rows(n: int = 100_000, n_test: int = 20_000) -> Iterator[Figure]
 def _differences(
     name: str, few: Predicted, full: Predicted, accuracy: float, log_loss: float
 ) -> Iterator[Figure]:
-    """Losses by compression, compared row by row, with standard errors of the mean difference."""
+    """Yield mean losses by compression, with standard errors of the differences in single rows."""
     more_errors, more_loss = full.hits - few.hits, few.losses - full.losses
     n = len(more_loss)
     detail = (
         f"{few.hits.mean():.4f} and {full.hits.mean():.4f} on {n} rows, of which "
-        f"{int((more_errors < 0).sum())} and {int((more_errors > 0).sum())} are right in one of them alone; "
+        f"{int((more_errors < 0).sum())} and {int((more_errors > 0).sum())} are right in one only; "
         f"standard error {more_errors.std() / np.sqrt(n):.4f}"
     )
-    what = f"{name}: accuracy less than with all rows"
+    what = f"{name}: accuracy with all rows minus with compression"
     yield Figure(what, float(more_errors.mean()), high=accuracy, digits=4, detail=detail)
     detail = f"{few.losses.mean():.4f} and {full.losses.mean():.4f}, "
     detail += f"standard error {more_loss.std() / np.sqrt(n):.4f}"
-    what = f"{name}: log loss more than with all rows"
+    what = f"{name}: log loss with compression minus with all rows"
     yield Figure(what, float(more_loss.mean()), high=log_loss, digits=4, detail=detail)
 
 
@@ -74,10 +76,10 @@ class Predicted:
 
     Attributes
     ----------
-    hits : (n_samples,) 1 where the label is right.
+    hits : (n_samples,) 1 if the label is right, else 0.
     losses : (n_samples,) log losses.
     seconds : processor time.
-    n_kernels : number of kernels that a row is compared with, by all members in all classes.
+    n_kernels : number of kernels that are evaluated for a row, in all members and classes.
     """
 
     hits: np.ndarray
@@ -135,7 +137,7 @@ print(json.dumps(dict(
 
 
 def make_million(n: int, seed: int) -> Rows:
-    """Five classes of three clusters each in 20 variables."""
+    """Draw n rows of five classes, with three clusters each, in 20 variables."""
     random = np.random.default_rng(seed)
     centers = 0.8 * np.random.default_rng(9).normal(size=(5, 3, 20))
     y, k = random.integers(0, 5, n), random.integers(0, 3, n)
@@ -143,7 +145,7 @@ def make_million(n: int, seed: int) -> Rows:
 
 
 def make_mixed(n: int, seed: int) -> Rows:
-    """Three classes of two clusters each in 18 variables with missing values, and two columns of text."""
+    """Draw n rows of three classes in 18 variables with missing values, and two columns of text."""
     random = np.random.default_rng(seed)
     centers = 0.8 * np.random.default_rng(9).normal(size=(3, 2, 18))
     y, k = random.integers(0, 3, n), random.integers(0, 2, n)
@@ -156,7 +158,7 @@ def make_mixed(n: int, seed: int) -> Rows:
 
 
 def _measure(make: str, n: int, n_test: int) -> Any:
-    """Fit rows and predict others in a fresh process: seconds, and GB beyond the table."""
+    """Fit and predict in a fresh process; return seconds, and GB beyond the table."""
     return fresh_python(_FIT.format(make=make, n=n, n_test=n_test))
 
 
@@ -174,13 +176,13 @@ def _costs() -> Iterator[Figure]:
     yield Figure("memory of this fit beyond the table", million["memory"], high=2.0, unit=" GB")
     for n in (250_000, 500_000):
         growth = results[2 * n]["cpu"] / results[n]["cpu"]
-        yield Figure(f"growth of the fit from {n} to {2 * n} rows, processor time", growth, high=2.2)
+        yield Figure(f"processor time of a fit, {2 * n} rows / {n} rows", growth, high=2.2)
     ratio = million["predict_cpu"] / results[10_000]["predict_cpu"]
-    yield Figure("prediction of 100,000 rows, 10^6 over 10^4 training rows", ratio, high=2.0)
+    yield Figure("prediction time of 100,000 rows, 10^6 / 10^4 training rows", ratio, high=2.0)
 
 
 def _costs_of_mixed_rows() -> Iterator[Figure]:
-    """The same for tables with missing values and text, which have 160 bytes a row as numbers."""
+    """Fit and predict tables with missing values and text; a row has 160 bytes as numbers."""
     few, many = (_measure("make_mixed", n, 5000) for n in (20_000, 200_000))
     what = "fit of 200000 x 20 with missing values and text, two threads"
     detail = f"processor time {many['cpu']:.1f} s"
@@ -189,17 +191,17 @@ def _costs_of_mixed_rows() -> Iterator[Figure]:
     yield Figure("memory of this fit beyond the table", many["memory"], unit=" GB", detail=detail)
     ratio = many["predict_cpu"] / few["predict_cpu"]
     detail = f"processor time {many['predict_cpu']:.2f} s and {few['predict_cpu']:.2f} s"
-    what = "prediction of 5000 rows, 200000 over 20000 training rows"
+    what = "prediction time of 5000 rows, 200000 / 20000 training rows"
     yield Figure(what, ratio, high=2.0, detail=detail)
 
 
 def _unchanged_bits() -> Iterator[Figure]:
-    """Predictions of classes that are not compressed, with and without a limit."""
+    """Count predictions that change with `max_rows` if no class is compressed."""
     made = {"numbers": make_million(1000, 0), "missing values and text": make_mixed(600, 0)}
     for name, (X, y) in made.items():
         first, second = (
             CorralClassifier(max_rows=max_rows, random_state=0).fit(X, y).predict_log_proba(X)
             for max_rows in (1000, None)
         )
-        what = f"{name}: numbers changed by max_rows where no class is compressed"
+        what = f"{name}: values changed by max_rows if no class is compressed"
         yield Figure(what, int((first != second).sum()), high=0, digits=0)

@@ -1,13 +1,16 @@
-"""Rows that deserve a look, on thirty real tables: are they wrong more often, and are few rows marked?
+"""Rows that the report marks, on thirty real tables: how many rows, and how often their labels are wrong.
 
-A quarter of the rows of each table is held out, three times. Measured on them are
+A quarter of the rows of each table is held out, three times. Figures of the held-out rows are
 
-- *the list of the report*: the tenth of the rows, at most twenty, whose label has the least probability. The
-  report ranks by the probability of the recorded class where it has one, which would make it right by design;
-- *cautions*: labels that rest on one training row or group, if that is unusual for the table;
-- *novel rows*: their number against the level of 0.01, by the test that the report makes.
+- *the list of the report*: the tenth of the rows, at most twenty, whose predicted label has the smallest
+probability. (If
+  true classes are recorded, the report uses the probability of the true class instead. That would prefer
+  wrong rows by definition, so it is not used here.)
+- *cautions*: labels that depend on one training row or group, if that is unusual for the table;
+- *novel rows*: test of their number against the significance level of 0.01, as in the report.
 
-Errors of novel rows and of rows with a caution are shown beside the errors of all others, without a target.
+Error rates of novel rows and of rows with a caution are printed with the error rate of all other rows,
+without a target.
 """
 
 import warnings
@@ -26,23 +29,23 @@ from corral.report.contents import least_certain
 
 _SEEDS = 3
 
-# Most held-out rows of a table that are explained.
+# Largest number of held-out rows of a table that are explained.
 _MOST_EXPLAINED = 100
 
-# Thirty tables are tested at once.
+# Smallest p-value that is accepted; the correction is for thirty tests.
 _LEAST_PVALUE = 0.01 / 30
 
 
 class Marked(NamedTuple):
-    """Masks of the held-out rows of a table, of all seeds together."""
+    """Masks of the held-out rows of a table, concatenated over seeds."""
 
     name: str
     wrong: np.ndarray
     on_list: np.ndarray
     novel: np.ndarray
-    wrong_explained: np.ndarray  # of the rows that were explained
+    wrong_explained: np.ndarray  # wrong labels among the explained rows
     caution: np.ndarray
-    pvalue: float  # of the number of novel rows, the least one of the seeds
+    pvalue: float  # p-value of the number of novel rows, smallest of the seeds
 
 
 def run(options: Options) -> Iterator[Figure]:
@@ -55,16 +58,16 @@ def run(options: Options) -> Iterator[Figure]:
     )
     pair = wrong[on_list].mean(), wrong[~on_list].mean()
     detail = f"{pair[0]:.3f} and {pair[1]:.3f}; {len(tables)} tables, {_SEEDS} seeds"
-    yield Figure("errors of rows on the list over errors of others", pair[0] / pair[1], 2.0, detail=detail)
+    yield Figure("error rate of rows on the list / of other rows", pair[0] / pair[1], 2.0, detail=detail)
     ratios = [
         table.wrong[table.on_list].mean() / max(table.wrong[~table.on_list].mean(), 1e-9)
         for table in tables
         if table.wrong.sum() >= 5
     ]
-    yield Figure("the same in the median table with five errors or more", float(np.median(ratios)), 2.0)
+    yield Figure("the same, median of tables with at least five errors", float(np.median(ratios)), 2.0)
     shares = [table.caution.mean() for table in tables]
     detail = f"{min(shares):.3f} to {max(shares):.3f}"
-    what = "share of rows with a caution, median table"
+    what = "share of rows with a caution, median of tables"
     yield Figure(what, float(np.median(shares)), high=0.1, digits=3, detail=detail)
     detail = f"{wrong_explained[caution].mean():.3f} wrong, others {wrong_explained[~caution].mean():.3f}"
     yield Figure("share of rows with a caution, all rows", caution.mean(), digits=3, detail=detail)

@@ -1,8 +1,8 @@
-"""The pool of members: accuracy without each kind of member, scores of noise, and the cost of a fit.
+"""The pool of class densities: accuracy without each kind of member, scores of noise, and time of a fit.
 
-Designs are generated, each with rows to learn from and 1,000 to judge by. "Without" a kind of member is the
-pool of all others, so that the difference to the first line is the contribution of the kind. Times are
-processor seconds, one thread, beside a forest of 300 trees.
+A member is one class-density model of the pool. Each design generates training rows and 200 test rows per
+class. "Without" a kind is a pool of all other kinds, so the difference from the first line is the
+contribution of the kind. Times are processor seconds of one thread, compared with a forest of 300 trees.
 """
 
 import time
@@ -29,7 +29,7 @@ _WIDE = (60, 2000, 4)
 
 
 def run(options: Options) -> Iterator[Figure]:
-    """Measure accuracy without each kind of member, scores of noise, and costs."""
+    """Yield accuracy without each kind of member, scores of noise, and times."""
     with threadpool_limits(1):
         yield from _kinds(options)
         yield from _noise(options)
@@ -48,14 +48,14 @@ def _fit(
 
 
 def own_covariances(per_class: int, random_state: np.random.RandomState) -> Samples:
-    """Four classes with the same mean, each with its own correlations of eight variables."""
+    """Draw four classes with equal means and different correlations of eight variables."""
     mixings = np.random.RandomState(0).normal(size=(4, 8, 8))
     rows = [random_state.normal(size=(per_class, 8)) @ mixing for mixing in mixings]
     return np.vstack(rows), np.repeat(np.arange(4), per_class)
 
 
 def shared_directions(per_class: int, random_state: np.random.RandomState) -> Samples:
-    """Five classes that differ along directions in which twelve correlated variables vary least."""
+    """Draw five classes that differ along directions in which twelve correlated variables vary least."""
     fixed = np.random.RandomState(1)
     mixing = fixed.normal(size=(12, 12)) * np.logspace(0.0, -1.5, 12)[:, np.newaxis]
     centers = fixed.normal(size=(5, 12)) * np.where(np.arange(12) < 8, 0.0, 1.5)
@@ -64,7 +64,7 @@ def shared_directions(per_class: int, random_state: np.random.RandomState) -> Sa
 
 
 def joint_signs(per_class: int, random_state: np.random.RandomState) -> Samples:
-    """Two classes that differ in the sign of the product of two among ten skewed variables."""
+    """Draw two classes in ten skewed variables; the class is the sign of the product of two normal scores."""
     X = random_state.normal(size=(20 * per_class, 10))
     y = (X[:, 0] * X[:, 1] > 0.0).astype(int)
     chosen = np.concatenate([np.flatnonzero(y == k)[:per_class] for k in (0, 1)])
@@ -86,7 +86,7 @@ _DESIGNS: dict[str, tuple[Callable[..., Samples], int]] = {
 
 
 def _kinds(options: Options) -> Iterator[Figure]:
-    """Accuracy and log loss of all kinds together, and without each of them."""
+    """Yield accuracy and log loss of pools with all kinds, and without each kind."""
     pools = {"all kinds": list(MEMBER_KINDS)}
     pools |= {f"without {kind.title}": [k for k in MEMBER_KINDS if k != kind] for kind in MEMBER_KINDS}
     means: dict[str, list[np.ndarray]] = {name: [] for name in pools}
@@ -104,7 +104,7 @@ def _kinds(options: Options) -> Iterator[Figure]:
 
 
 def _judge(make: Callable[..., Samples], per_class: int, seed: int, kinds: Sequence[AnyKind]) -> list[float]:
-    """Accuracy and log loss on new rows, and as the pool expects them."""
+    """Measure accuracy and log loss on new rows, and the cross-validated scores of the pool."""
     X, y, X_test, y_test = draw(make, per_class, 200, seed)
     pool = _fit(X, y, seed, kinds)
     joint = pool.log_densities(X_test, Computation()) + np.log(pool.prior)
@@ -116,26 +116,26 @@ def _judge(make: Callable[..., Samples], per_class: int, seed: int, kinds: Seque
 
 
 def _noise(options: Options) -> Iterator[Figure]:
-    """Scores of pure noise, with priors from the rows and with uniform ones."""
+    """Yield cross-validated accuracies of pure noise, with empirical and with uniform priors."""
     for uniform in (False, True):
         scores = []
         for seed in range(max(options.seeds, 200)):
             rng = np.random.default_rng(seed)
             X, y = rng.normal(size=(_N_NOISE, 5)), rng.integers(0, 2, _N_NOISE)
             scores.append(_fit(X, y, seed, uniform=uniform).scores.accuracy)
-        what = f"noise, {'uniform' if uniform else 'empirical'} priors: score"
+        what = f"noise, {'uniform' if uniform else 'empirical'} priors: cross-validated accuracy"
         yield Figure(what, float(np.mean(scores)), low=0.49, high=0.51, digits=4, detail=spread(scores))
 
 
 def _costs(options: Options) -> Iterator[Figure]:
-    """Processor time beside a forest; a wide and a large table alone."""
+    """Yield processor times relative to a forest, and times and memory of a wide and of a large table."""
     for d, per_class, make in ((30, 150, make_ten_groups), (20, 100, three_groups)):
         X, y = make(per_class, random_state=np.random.RandomState(0))
         X = X[:, :d]
         forest = RandomForestClassifier(300, random_state=0)
         calls = {"ours": partial(_fit, X, y, 0), "forest": partial(forest.fit, X, y)}
         timings = time_alternately(calls, min(options.repeats, 3))
-        what = f"fit of {len(X)} x {X.shape[1]} over that of a forest"
+        what = f"fit time of {len(X)} x {X.shape[1]}, pool / forest"
         yield ratio(what, timings["ours"], timings["forest"], high=1.5, cpu=True)
     for (n, d, n_classes), high in ((_WIDE, 5.0), (_LARGE, 20.0)):
         random = np.random.RandomState(0)
@@ -147,4 +147,4 @@ def _costs(options: Options) -> Iterator[Figure]:
         seconds = time.process_time() - start
         yield Figure(f"fit of {n} x {d}, {n_classes} classes", seconds, high=high, unit=" s")
         added = peak() - before
-        yield Figure("  peak memory of the process, raised by", added, high=500.0, unit=" MB", digits=0)
+        yield Figure("  increase of the peak memory of the process", added, high=500.0, unit=" MB", digits=0)

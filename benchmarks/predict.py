@@ -1,15 +1,16 @@
-"""`corral predict`: rows per second and peak memory with 1,000,000 rows, and the cost of missing values.
+"""`corral predict`: rows per second and peak memory with 1,000,000 rows, and the time of missing values.
 
-The model of the large table has 5 classes of 200 rows, 20 variables and class bandwidths, and one thread. A
-fresh process runs the command, so that its peak holds everything: Python, the libraries, the model and the
-chunks.
+Large table: the model has 5 classes of 200 rows, 20 variables and class bandwidths. The command uses one
+thread in a fresh process, so the peak memory includes Python, the libraries, the model and the chunks of the
+table.
 
-Missing values: training tables have 1,000 rows of four classes in 30 columns, without missing values and with
-5 % of them. New rows lack values at random, so that nearly every row lacks another combination of columns.
-The figure is the processor time of the command over that for the same table without missing values.
+Missing values: training tables have 1,000 rows of four classes in 30 columns, with and without 5% missing
+values. In the new rows, values are missing at random, so nearly every row has a different set of missing
+columns. The figure is the processor time of the command, divided by the time for a table without missing
+values.
 
-Text columns: 1,000,000 cells become numbers in `fit` and again in `predict`, beside OrdinalEncoder of
-scikit-learn.
+Text columns: time of encoding 1,000,000 cells as numbers in `fit` and in `predict`, relative to
+OrdinalEncoder of scikit-learn.
 """
 
 import json
@@ -40,7 +41,7 @@ _CASES = ((600, 0.05, 3.0), (100_000, 0.3, 10.0))
 
 
 def run(options: Options) -> Iterator[Figure]:
-    """The large table first, then missing values and text."""
+    """Yield figures of the large table, then of missing values and text."""
     del options
     yield from _large_table()
     yield from _missing_values()
@@ -48,7 +49,7 @@ def run(options: Options) -> Iterator[Figure]:
 
 
 def _large_table() -> Iterator[Figure]:
-    """Write the model and the table, and run the command once."""
+    """Write the model and the table, and run the command once in a fresh process."""
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:
         model, table, out = (Path(folder, name) for name in ("m.corral", "t.csv", "o.csv"))
@@ -76,7 +77,7 @@ def _draw(n_per_class: int, rng: np.random.Generator) -> tuple[pd.DataFrame, np.
 
 
 def run_command(command: list[str]) -> None:
-    """Run a command in the fresh process, and print the peak in MB below its output."""
+    """Run a command in this process, and print the peak memory in MB below the output."""
     from corral.cli import app
 
     app(command, standalone_mode=False)
@@ -84,7 +85,7 @@ def run_command(command: list[str]) -> None:
 
 
 def _missing_values() -> Iterator[Figure]:
-    """Both sizes, for both training tables, and the cost of typicality."""
+    """Yield figures for both numbers of new rows and both training tables."""
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:
         table, model, new, out = (Path(folder, name) for name in ("t.csv", "m.corral", "n.csv", "o.csv"))
@@ -99,7 +100,7 @@ def _missing_values() -> Iterator[Figure]:
                 without = _processor_seconds("predict", model, new, "--out", out, "--no-typicality")
                 detail = f"{spent[share]:.1f} s and {spent[0.0]:.1f} s, {without:.1f} s with "
                 detail += f"--no-typicality; {n / spent[share]:.0f} rows per second"
-                what = f"{n} rows, {share:.0%} missing, over none; {trained:.0%} in training"
+                what = f"time of {n} rows, {share:.0%} / 0% missing; {trained:.0%} in training"
                 yield Figure(what, spent[share] / spent[0.0], high=target, detail=detail)
 
 
@@ -121,7 +122,7 @@ def _processor_seconds(*command: object) -> float:
 
 
 def _text_cells() -> Iterator[Figure]:
-    """Read text columns of several libraries as an estimator does."""
+    """Yield times of reading text columns of several libraries."""
     categories = np.array([f"category {k}" for k in range(30)], dtype=object)
     cells = categories[np.random.default_rng(0).integers(0, 30, size=(100_000, 10))]
     frame = pd.DataFrame(cells).rename(columns=str).astype("str")
@@ -135,5 +136,5 @@ def _text_cells() -> Iterator[Figure]:
         }
         times = time_alternately(calls, 3)
         for name in ("fit", "predict"):
-            what = f"text cells, {name}, {kind} / OrdinalEncoder"
+            what = f"time of text cells, {name}, {kind} / OrdinalEncoder"
             yield ratio(what, times[name], times["rival"], high=1.0)

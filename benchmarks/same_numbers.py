@@ -1,17 +1,19 @@
-"""Whether a change of the code leaves every number as it was.
+"""Compare all results of this checkout with the results of another checkout.
 
-``python -m benchmarks.same_numbers --write FILE`` in the checkout before the change, and ``--compare FILE``
-in the one after it, on the same machine and with the same libraries. It takes about two minutes on one core.
+Run ``python -m benchmarks.same_numbers --write FILE`` in the checkout before a change, and ``--compare FILE``
+in the checkout after the change, on the same machine and with the same libraries. A run needs about two
+minutes of one core.
 
 All estimators are fitted to small tables with missing values, categories, groups, weights, duplicates and
-more rows than a pool keeps. The file holds one array for each prediction, explanation and fitted attribute.
-An array must have the same bits in both checkouts, or agree to 1e-10 of its largest number if it was computed
-for rows one by one, in slices or with Dask. Any other difference, or an array that is missing, is printed and
-makes the exit status 1, unless ``--intended PATTERN`` names it: ``--intended 'pool/iris*'``, as often as
-needed. ``--tolerance 1e-10`` asks for no equal bits: use it for a change that sums in another order.
+compressed classes. The file has one array for each prediction, explanation and fitted attribute. The arrays
+of both checkouts must be equal in every bit. Arrays that were computed for rows one by one, in slices or with
+Dask may differ by 1e-10 of their largest number. Any other difference and any missing array is printed, and
+the exit status is 1, unless the name of the array matches a pattern: ``--intended 'pool/iris*'``, which may
+be repeated. ``--tolerance 1e-10`` allows such a difference in all arrays; use it for a change in the order of
+a sum.
 
-Names of arrays must outlast renamings of classes, parameters and attributes. So the tables at the top have
-the name of each array, and the attribute or the function that reads it.
+Names of arrays must stay the same if classes, parameters or attributes are renamed. So the tables at the top
+of the file have the name of each array, and the attribute or the function that returns the array.
 """
 
 import argparse
@@ -64,12 +66,12 @@ TOLERANCE = 1e-10
 
 
 def same(*names: str) -> Readers:
-    """Attributes that have the names of their arrays."""
+    """Return readers of attributes that have the same names as the arrays."""
     return {name: name for name in names}
 
 
 def member_score(name: str) -> Callable[[Any], Any]:
-    """Read a column of the scores of all members."""
+    """Return a reader of one column of the scores of all members."""
     return lambda pool: pool.member_scores_[name]
 
 
@@ -194,18 +196,18 @@ BOUND: Readers = {
 
 
 def random_costs(model: Any) -> np.ndarray:
-    """Costs of wrong labels."""
+    """Draw costs (n_classes, n_classes) of wrong labels."""
     n = len(model.classes_)
     return np.random.default_rng(0).uniform(0.5, 3.0, (n, n)) * (1.0 - np.eye(n))
 
 
 def sizes_ahead(curve: LearningCurve) -> list[float]:
-    """Numbers of rows to extrapolate a curve to."""
+    """Return the numbers of rows to which a curve is extrapolated."""
     return [curve.n_rows, 2 * curve.n_rows, 8 * curve.n_rows, math.inf]
 
 
 def read(title: str, readers: Readers, *arguments: Any) -> Arrays:
-    """Yield arrays that are not None, by name: attributes of the first argument, or results of functions."""
+    """Yield names and arrays: attributes of the first argument, or results of functions, except None."""
     for name, reader in readers.items():
         values = reader(*arguments) if callable(reader) else attrgetter(reader)(arguments[0])
         if values is not None:
@@ -216,7 +218,7 @@ def read(title: str, readers: Readers, *arguments: Any) -> Arrays:
 
 
 def pools() -> Arrays:
-    """Yield the numbers of pools of all tables."""
+    """Yield arrays of pools that are fitted to all tables."""
     for table in plain_tables():
         for priors in ("empirical", "uniform"):
             pool = CorralClassifier(random_state=0, priors=priors).fit(table.X, table.y)
@@ -251,7 +253,7 @@ def read_classifier(title: str, model: Any, rows: Any) -> Arrays:
 
 
 def ends(rows: Any) -> Any:
-    """Return the rows to explain: the first and the last ones."""
+    """Return the rows to explain: the first three and the last two."""
     return take(rows, np.r_[0:3, len(rows) - 2 : len(rows)])
 
 
@@ -264,7 +266,7 @@ def take(rows: Any, positions: Any) -> Any:
 
 
 def routes() -> Arrays:
-    """Yield the numbers of pools that were saved, that use threads, and that get rows one by one."""
+    """Yield arrays of pools from files, with threads, and with predictions of single rows."""
     for table in pool_tables():
         if table.name not in ("groups and weights", "everything", "centroids", "drawn rows, categories"):
             continue
@@ -280,7 +282,7 @@ def routes() -> Arrays:
 
 
 def saved_and_loaded(model: Any) -> Any:
-    """Return a model that was written to a file and read again."""
+    """Write a model to a file, and read it again."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.corral"
         save_model(model, path)
@@ -288,7 +290,7 @@ def saved_and_loaded(model: Any) -> Any:
 
 
 def parts_and_folds() -> Arrays:
-    """Yield the numbers of pools that learn rows in parts, and of rows that were held out."""
+    """Yield arrays of pools that are fitted in parts, and of held-out rows."""
     tables = {table.name: table for table in pool_tables()}
     for name in ("groups", "categories"):
         table, pool = tables[name], CorralClassifier(random_state=0)
@@ -305,7 +307,7 @@ def parts_and_folds() -> Arrays:
 
 
 def on_dask() -> Arrays:
-    """Yield the numbers of pools that learn Dask collections, and predictions of collections."""
+    """Yield arrays of pools that are fitted to Dask collections, and predictions of collections."""
     grouped = [table for table in pool_tables() if table.name in ("groups and weights", "everything")]
     cases = [*((table, 100) for table in compressed_tables()), *((table, 50) for table in grouped)]
     with dask.config.set(scheduler="synchronous"):
@@ -337,7 +339,7 @@ def collection(rows: Any, size: int) -> Any:
 
 
 def rodeo_classifiers() -> Arrays:
-    """Yield the numbers of RodeoClassifier with all its parameters."""
+    """Yield arrays of RodeoClassifier with all its parameters."""
     for table in plain_tables():
         for name, weighted, parameters in rodeo_settings():
             model = RodeoClassifier(random_state=0, **parameters)
@@ -356,7 +358,7 @@ def rodeo_classifiers() -> Arrays:
 
 
 def rodeo_settings() -> Iterator[tuple[str, bool, dict[str, Any]]]:
-    """List a name, whether to weigh rows, and parameters of RodeoClassifier."""
+    """Yield a name, whether rows have weights, and parameters of RodeoClassifier."""
     for scale in ("range", "standard", "rank", None):
         yield f"scale {scale}", False, {"scale": scale}
         yield f"scale {scale}, weights", True, {"scale": scale}
@@ -381,7 +383,7 @@ def read_rodeo(title: str, model: RodeoClassifier, rows: Any) -> Arrays:
 
 
 def other_rodeo_estimators() -> Arrays:
-    """Yield the numbers of selectors, densities, LSPClassifier, and of RodeoClassifier with Dask."""
+    """Yield arrays of selectors, densities, LSPClassifier, and of RodeoClassifier with Dask."""
     for table in plain_tables():
         yield from read_selectors(table)
         for scale in ("range", "standard", None):
@@ -406,7 +408,7 @@ def other_rodeo_estimators() -> Arrays:
 
 
 def read_selectors(table: ReferenceTable) -> Arrays:
-    """Yield the variables that both selectors choose."""
+    """Yield the variables that each selector selects."""
     options = {"sample_weight": table.weights, "groups": table.groups}
     markers = MarkerSelector().fit(table.X, table.y, **options)
     yield f"marker selector/{table.name}/selected", markers.get_support()
@@ -417,7 +419,7 @@ def read_selectors(table: ReferenceTable) -> Arrays:
 
 
 def read_density(title: str, density: RodeoDensity, rows: Any) -> Arrays:
-    """Yield densities of rows, rows from the density, and the choice of bandwidths."""
+    """Yield densities of rows, samples from the density, and the path of bandwidths."""
     yield from read(title, DENSITY, density, rows)
     yield from read(title, PATH, density.bandwidth_path(take(rows, slice(0, 1))))
 
@@ -451,7 +453,7 @@ SECTIONS = (
 
 
 def compute_all() -> dict[str, np.ndarray]:
-    """Compute all arrays, by name, and print how long each section keeps a core busy."""
+    """Compute all arrays, by name, and print the processor time of each section."""
     arrays: dict[str, np.ndarray] = {}
     for section in SECTIONS:
         start = time.process_time()
@@ -466,7 +468,7 @@ def compute_all() -> dict[str, np.ndarray]:
 
 
 def compare(path: Path, arrays: Mapping[str, np.ndarray], intended: Sequence[str], tolerance: float) -> bool:
-    """Print how arrays differ from those in a file; return whether all differences are intended."""
+    """Print how arrays differ from the arrays in a file; return whether all differences are intended."""
     with np.load(path) as file:
         reference = dict(file)
     differences = {
@@ -489,12 +491,12 @@ def compare(path: Path, arrays: Mapping[str, np.ndarray], intended: Sequence[str
 
 
 def matches(name: str, patterns: Sequence[str]) -> bool:
-    """Whether a pattern names an array."""
+    """Return whether the name of an array matches a pattern."""
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def agree(name: str, one: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
-    """Whether two arrays agree to the larger one of two tolerances, or in every bit if both are 0."""
+    """Return whether two arrays agree to the larger of two tolerances, or in every bit if both are 0."""
     tolerance = max(tolerance, TOLERANCE if matches(name, CLOSE) else 0.0)
     if tolerance > 0.0 or one.dtype.kind == other.dtype.kind == "U":
         return distance(one, other) <= tolerance
@@ -504,7 +506,7 @@ def agree(name: str, one: np.ndarray, other: np.ndarray, tolerance: float) -> bo
 def distance(one: np.ndarray, other: np.ndarray) -> float:
     """Return the largest difference of two arrays, relative to the largest finite number of the first.
 
-    It is infinite if they have another shape, another text, or NaN and infinity in other places.
+    The result is infinite if shapes, texts, or positions of NaN and infinity differ.
     """
     if one.shape != other.shape or one.dtype.kind != other.dtype.kind:
         return math.inf
@@ -520,7 +522,7 @@ def distance(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def main() -> int:
-    """Write the numbers, or compare them with those in a file."""
+    """Write the arrays, or compare the arrays with those in a file; return the exit status."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,8 +1,8 @@
-"""Whether a change of the code leaves every call as fast as it was.
+"""Compare the speed of this checkout with the speed of another checkout.
 
-``python -m benchmarks.same_speed FOLDER`` measures this checkout and the one in FOLDER in turn, with the same
-Python and libraries, one thread and warm caches, and prints seconds of processor time and their ratio. Both
-must have `CorralClassifier`. The last line is the time from an empty cache of compiled code.
+``python -m benchmarks.same_speed FOLDER`` measures this checkout and the checkout in FOLDER alternately, with
+the same Python, the same libraries, one thread and warm caches. It prints processor seconds of calls and
+their ratios. The last line is the time with an empty cache of compiled code.
 """
 
 import argparse
@@ -62,7 +62,7 @@ print(json.dumps({"iris from an empty cache": time.process_time() - start}))
 
 
 def seconds(checkout: Path) -> dict[str, float]:
-    """Seconds of each call in a checkout."""
+    """Measure the processor seconds of each call in a checkout."""
     environment = {"PYTHONPATH": str(checkout / "src"), "OMP_NUM_THREADS": "1"}
     times = fresh_python(_MEASURE, **environment)
     with tempfile.TemporaryDirectory() as empty:
@@ -70,9 +70,9 @@ def seconds(checkout: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure both checkouts twice, in turn, and print the smaller times."""
+    """Measure both checkouts twice, alternately, and print the shorter times."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.same_speed", description=__doc__)
-    parser.add_argument("folder", type=Path, help="the checkout before the change")
+    parser.add_argument("folder", type=Path, help="checkout before the change")
     folder = parser.parse_args().folder.resolve()
     runs = [(seconds(folder), seconds(ROOT)) for _ in range(2)]
     print(f"{'':28}{'before':>9}{'now':>9}{'ratio':>8}")

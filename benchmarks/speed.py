@@ -1,14 +1,14 @@
-"""The paper's rule: its predictions beside scikit-learn's KernelDensity, and peak memory above the data.
+"""The paper's rule: time of predictions relative to KernelDensity of scikit-learn, and peak memory.
 
 *Local bandwidths*: 1,500 training rows of ten groups and 30 variables, 1,000 new rows. KernelDensity has one
-fixed bandwidth and needs one pass over the rows; the Rodeo chooses 30 bandwidths for each new row and class.
+fixed bandwidth and needs one pass over the rows. The Rodeo chooses 30 bandwidths for each new row and class.
 
-*Class bandwidths on selected variables*: KernelDensity has the columns of each class. It would still have to
-compute labels and probabilities, which is left out in its favour.
+*Class bandwidths on selected variables*: KernelDensity uses the same selected columns of each class. Its time
+does not include labels and probabilities.
 
 *Memory*: one class of 200,000 rows and 50 variables, 1,000 new rows, two threads. A fresh process makes the
-data, compiles on a tiny problem and notes its resident memory; then it fits a `RodeoDensity` and scores the
-new rows. The cost is the difference between the peak and the note.
+data, compiles the code with a small table, and measures its memory. Then it fits a `RodeoDensity` and scores
+the new rows. The figure is the peak memory minus the memory before the fit.
 """
 
 import json
@@ -32,14 +32,13 @@ from benchmarks._measure import (
 from corral import RodeoClassifier, RodeoDensity
 from corral.datasets import make_ten_groups
 
-# Between the class's narrowest and widest variables. KernelDensity is exact by default (its tolerances are
-# 0), so the bandwidth hardly changes its time.
+# Bandwidth of KernelDensity. Its default tolerances are 0, so the bandwidth hardly changes its time.
 _BANDWIDTH = 0.2
 _ROWS, _VARIABLES, _NEW_ROWS = 200_000, 50, 1000
 
 
 def run(options: Options) -> Iterator[Figure]:
-    """Time all predictions alternately, then measure memory in a fresh process."""
+    """Yield times of alternating predictions, then memory in a fresh process."""
     X, y = make_ten_groups(150, random_state=0)
     X_test, _ = make_ten_groups(100, random_state=1)
     one, two = (RodeoClassifier(n_jobs=n).fit(X, y) for n in (1, 2))
@@ -68,12 +67,16 @@ def run(options: Options) -> Iterator[Figure]:
         options.repeats,
     )
     own = timings["one"]
-    yield ratio("time / ten KernelDensity, 1 thread", own, timings["densities"], high=1.3, cpu=True)
-    yield ratio("time / ten KernelDensity(ball_tree), 1 thread", own, timings["ball trees"], cpu=True)
-    yield ratio("time on 1 thread / on 2 threads", own, timings["two"])
-    yield ratio("local prediction / class bandwidths, selected", own, timings["selected"], low=10.0)
+    yield ratio(
+        "prediction time / ten KernelDensity, 1 thread", own, timings["densities"], high=1.3, cpu=True
+    )
+    yield ratio(
+        "prediction time / ten KernelDensity(ball_tree), 1 thread", own, timings["ball trees"], cpu=True
+    )
+    yield ratio("prediction time, 1 thread / 2 threads", own, timings["two"])
+    yield ratio("time, local / class bandwidths on selected variables", own, timings["selected"], low=10.0)
     for algorithm in ("kd_tree", "ball_tree"):
-        what = f"ten KernelDensity({algorithm}), same columns / the same"
+        what = f"time, ten KernelDensity({algorithm}) / corral, selected variables"
         yield ratio(what, timings[algorithm], timings["selected"], low=1.0)
     yield from _memory()
 
@@ -84,8 +87,8 @@ def _memory() -> Iterator[Figure]:
     detail = f"data {numbers['data']:.0f} MB, process before {before:.0f} MB"
     what = f"peak memory above the data, {_NEW_ROWS} new rows"
     yield Figure(what, numbers["peak"] - before, high=300.0, unit=" MB", digits=0, detail=detail)
-    yield Figure("  of it while fitting", numbers["fit_peak"] - before, unit=" MB", digits=0)
-    yield Figure("  kept by the fitted density", numbers["fitted"] - before, unit=" MB", digits=0)
+    yield Figure("  peak during the fit", numbers["fit_peak"] - before, unit=" MB", digits=0)
+    yield Figure("  memory of the fitted density", numbers["fitted"] - before, unit=" MB", digits=0)
     detail = f"fit {seconds(numbers['fit_time'])}, score {seconds(numbers['score_time'])}"
     yield Figure(
         "densities per second, 2 threads", _NEW_ROWS / numbers["score_time"], digits=1, detail=detail
@@ -93,7 +96,7 @@ def _memory() -> Iterator[Figure]:
 
 
 def print_memory() -> None:
-    """Measure in the fresh process; print MB (10^6 bytes) and seconds as JSON."""
+    """Measure in this process; print MB (10^6 bytes) and seconds as JSON."""
     rng = np.random.default_rng(0)
     # Filled in place, because a temporary array would raise the peak before the measurement begins.
     X = np.empty((_ROWS, _VARIABLES))

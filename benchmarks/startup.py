@@ -1,6 +1,7 @@
-"""What a first user waits for: the import, a command, and the first call with and without compiled code.
+"""Start-up times: the import, commands, and first calls with and without a cache of compiled code.
 
-Every measurement is a fresh process. Compiled code goes to a folder that is empty the first time.
+Every measurement uses a fresh process. The cache of compiled code is a folder that is empty at the first
+call.
 """
 
 import math
@@ -14,12 +15,12 @@ from corral import RodeoClassifier, save_model
 from corral.datasets import load_penguins
 
 _IMPORTS = {
-    "corral": "from corral import *",  # alone, "import corral" loads nothing
+    "corral": "from corral import *",  # "import corral" alone loads no estimators
     "sklearn": "import sklearn",
     "peer": "import sklearn.neighbors, sklearn.naive_bayes",
 }
 
-# Runs code between two readings of the clocks, and prints the differences.
+# Prints the wall and processor seconds of code.
 _TIMED = """
 import io, json, sys, time
 from contextlib import redirect_stderr, redirect_stdout
@@ -70,7 +71,7 @@ Run = tuple[float, float]  # wall and processor seconds
 
 
 def run(options: Options) -> Iterator[Figure]:
-    """Import times in turn, then commands, then first calls."""
+    """Yield import times, then times of commands, then of first calls."""
     yield from _imports(options.repeats)
     yield from _commands(options.repeats)
     yield from _first_calls(min(options.repeats, 3))
@@ -82,16 +83,16 @@ def _timed(code: str, preparation: str = "", **environment: str) -> Run:
 
 
 def _imports(repeats: int) -> Iterator[Figure]:
-    # The first round fills the system's file cache, and does not count.
+    # The first round fills the file cache of the system, and is dropped.
     rounds = [{name: _timed(code) for name, code in _IMPORTS.items()} for _ in range(repeats + 1)][1:]
     runs = {name: [times[name] for times in rounds] for name in _IMPORTS}
-    yield _more("import corral, more than import sklearn", runs["corral"], runs["sklearn"], high=1.5)
-    yield _more("import corral, more than sklearn's neighbours and Bayes", runs["corral"], runs["peer"])
+    yield _more("import corral minus import sklearn", runs["corral"], runs["sklearn"], high=1.5)
+    yield _more("import corral minus import sklearn.neighbors and naive_bayes", runs["corral"], runs["peer"])
     with tempfile.TemporaryDirectory() as empty:
         own, peer = (
             [_timed(_IMPORTS[name], PYTHONPYCACHEPREFIX=f"{empty}/{name}")] for name in ("corral", "sklearn")
         )
-    yield _more("the same, Python files not yet compiled", own, peer)
+    yield _more("import corral minus import sklearn, without compiled Python files", own, peer)
     compiled = fresh_python(_COMPILED_AT_IMPORT)[0]
     yield Figure("functions compiled by numba at import", compiled, high=0.0, digits=0)
 
@@ -142,7 +143,7 @@ def _more(what: str, runs: list[Run], peers: list[Run], high: float = math.inf) 
 
 
 def _median(runs: list[Run]) -> tuple[float, str]:
-    """Median wall time, and figures that show whether a busy machine has lengthened it."""
+    """Return the median wall time, and the shortest and the processor time as text."""
     walls, cpus = zip(*runs, strict=True)
     least, cpu = seconds(min(walls)), seconds(statistics.median(cpus))
     return statistics.median(walls), f"median of {len(walls)}, least {least}, processor {cpu}"

@@ -1,14 +1,14 @@
-"""Tables as they are: missing values, text and groups, beside classifiers that take them too.
+"""Tables with missing values, text or groups: CorralClassifier and classifiers that accept such tables.
 
-Values of the ten known sets are removed at random, the same share in training and test rows. "Median" is
-CorralClassifier after missing values were replaced by the median of their column. Mixed tables come from
-packages (see `_mixed_tables`); text columns are categories, which boosting and CatBoost take as such. Every
-model has its defaults and one thread; CatBoost has 300 rounds, EBM no interactions.
+Missing values: values of the ten data sets are removed at random, with the same share in training and test
+rows. "Median" is CorralClassifier after missing values are replaced by the median of the column. Mixed tables
+are real tables (`_mixed_tables`), whose text columns are passed as categories. Every model has default
+parameters and one thread, except that CatBoost has 300 rounds and EBM no interactions.
 
-Frogs are judged by recordings: a fifth of the recordings of each species is held out, and `groups` are
-recordings. Random labels are drawn once for each recording.
+Groups: the groups of the anuran data are recordings. A fifth of the recordings of each species is held out.
+In a second trial, every recording has a random label.
 
-Without ``--trials FILE`` there is one seed, otherwise at most five.
+There are at most five seeds with ``--trials FILE``, else one seed.
 """
 
 import warnings
@@ -34,11 +34,11 @@ from corral.datasets import load_anuran
 _RATES = (0.1, 0.3, 0.5)
 _MOST_SEEDS = 5
 
-# Folds of recordings, and how many labels they get at random.
+# Number of folds of recordings, and number of random labels.
 _N_FOLDS = 5
 _N_LABELS = 3
 
-# How far the accuracy on mixed tables may be behind the best rival's.
+# Largest acceptable difference of accuracies on mixed tables, rival minus corral.
 _BEHIND = 0.005
 
 Results = dict[str, dict[str, list[dict[str, Any]]]]  # by table, by model, by seed
@@ -46,7 +46,7 @@ Models = Mapping[str, Callable[[int], Any]]
 
 
 def run(options: Options) -> Iterator[Figure]:
-    """Targets of each kind of table in turn."""
+    """Yield figures of each kind of table."""
     trials = Trials(options.trials)
     seeds = 1 if options.trials is None else min(options.seeds, _MOST_SEEDS)
     yield from _missing_values(trials, seeds)
@@ -77,7 +77,7 @@ def _ebm(seed: int) -> Any:
 
 
 class _CatBoost:
-    """CatBoost with the names of the text columns; a missing value is a category of its own."""
+    """CatBoost with the names of the text columns; missing text is a separate category."""
 
     def __init__(self, seed: int) -> None:
         self._model = catboost(seed)
@@ -104,7 +104,7 @@ class _CatBoost:
 def _measured(
     trials: Trials, splits: Mapping[str, Callable[[int], Sequence[Any]]], models: Models, seeds: int
 ) -> Results:
-    """Try all models on all tables, seed by seed and the slowest models last."""
+    """Try all models on all tables, seed by seed."""
     results: Results = {name: {model: [] for model in models} for name in splits}
     for seed in range(seeds):
         for model, make in models.items():
@@ -115,19 +115,19 @@ def _measured(
 
 
 def _try(split: Callable[[int], Sequence[Any]], make: Callable[[int], Any], seed: int) -> dict[str, Any]:
-    """Fit a model to one split and judge it."""
+    """Fit a model to one split, and return the metrics of `judge`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return judge(make(seed), split(seed), seed)
 
 
 def _means(results: Results, names: Sequence[str], model: str, metric: str) -> np.ndarray:
-    """Mean of a metric over seeds, by table."""
+    """Average a metric over seeds, for each table."""
     return np.array([np.mean([trial[metric] for trial in results[name][model]]) for name in names])
 
 
 def _ahead(title: str, results: Results, names: Sequence[str], slack: float) -> Iterator[Figure]:
-    """How far our means are ahead of each rival's; the smoothed log loss has no target."""
+    """Yield the advantage of corral over each rival; the smoothed log loss has no target."""
     for metric, label, sign, least in (
         ("accuracy", "accuracy", 1.0, 0.0 - slack),
         ("log_loss", "log loss", -1.0, 0.0),
@@ -140,8 +140,8 @@ def _ahead(title: str, results: Results, names: Sequence[str], slack: float) -> 
             other = _means(results, names, model, metric)
             ahead = sign * (own - other)
             detail = f"{own.mean():.4f} and {other.mean():.4f}, mean of {len(names)} tables; "
-            detail += f"behind on {int((ahead < least).sum())}"
-            what = f"{title}: mean {label}, ahead of {model}"
+            detail += f"behind the target on {int((ahead < least).sum())}"
+            what = f"{title}: mean {label}, advantage over {model}"
             low = -np.inf if metric == "smoothed" else least
             yield Figure(what, float(ahead.mean()), low, digits=4, detail=detail)
 
@@ -224,7 +224,7 @@ def _by_recordings(trials: Trials, seeds: int) -> Iterator[Figure]:
     n_test = [result["n_test"] for result in results]
     accuracy = np.average([result["accuracy"] for result in results], weights=n_test)
     yield Figure(
-        "anuran: cv_accuracy_ less accuracy on new recordings",
+        "anuran: cv_accuracy_ minus accuracy on new recordings",
         float(np.mean(scores) - accuracy),
         -0.03,
         0.03,
@@ -234,7 +234,7 @@ def _by_recordings(trials: Trials, seeds: int) -> Iterator[Figure]:
     scores = [result["best_score"] for result in measured("anuran, random labels", _N_LABELS)]
     error = np.std(scores, ddof=1) / np.sqrt(len(scores))
     yield Figure(
-        "anuran, labels random by recording: cv_accuracy_ off chance",
+        "anuran, random labels: difference of cv_accuracy_ from chance",
         float(abs(np.mean(scores) - 1.0 / _N_LABELS) / error),
         high=3.0,
         unit=" se",
@@ -243,9 +243,9 @@ def _by_recordings(trials: Trials, seeds: int) -> Iterator[Figure]:
 
 
 def _recordings(fold: int, seed: int, n_labels: int | None) -> dict[str, float]:
-    """Fit to four fifths of the recordings of each species, and judge by the others.
+    """Fit to four fifths of the recordings of each species, and measure the accuracy on the others.
 
-    If a number of labels is given, each recording has one of them at random in place of its species.
+    If `n_labels` is given, each recording has a random label instead of its species.
     """
     frogs = load_anuran()
     X, y, groups = frogs.data, frogs.target, frogs.record_id

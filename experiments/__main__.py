@@ -1,7 +1,7 @@
-"""Regenerate the paper's tables and figures.
+"""Regenerate the tables and figures of the paper.
 
-`run` measures what is not in the results yet, so a run that was stopped goes on where it was; `report` writes
-RESULTS.md, the tables and the figures from the results there are.
+`run` measures all trials that are not in the results, so an interrupted run can be continued. `report` writes
+RESULTS.md, the tables and the figures from the results.
 """
 
 import argparse
@@ -24,27 +24,31 @@ HERE = Path(__file__).parent
 
 
 def main() -> None:
-    """Parse the command line and do what it asks."""
+    """Parse the command line, and run the command."""
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("list", help="name the experiments")
-    runner = commands.add_parser("run", help="run one experiment or all")
+    commands.add_parser("list", help="list the experiments and methods")
+    runner = commands.add_parser("run", help="run one experiment, or all")
     runner.add_argument("name", choices=(*EXPERIMENTS, "all"), metavar="NAME", help="an experiment, or 'all'")
     size = runner.add_mutually_exclusive_group()
     size.add_argument(
-        "--trials", type=_positive, help="trials of every cell and method (default: a quick run)"
+        "--trials", type=_positive, help="trials of each cell and method (default: a quick run)"
     )
-    size.add_argument("--full", action="store_true", help="as many trials as the paper has")
+    size.add_argument("--full", action="store_true", help="the number of trials of the paper")
     runner.add_argument("--jobs", type=_positive, default=1, help="processes (%(default)s)")
-    runner.add_argument("--methods", help="some of the columns, separated by commas (default: all)")
+    runner.add_argument("--methods", help="methods to run, separated by commas (default: all)")
     reporter = commands.add_parser("report", help="write RESULTS.md, the tables and the figures")
     reporter.add_argument(
-        "--output", type=Path, default=HERE, metavar="FOLDER", help="where to (%(default)s)"
+        "--output", type=Path, default=HERE, metavar="FOLDER", help="folder of the output (%(default)s)"
     )
     for command in (runner, reporter):
-        command.add_argument("--seed", type=int, default=0, help="of the trials (%(default)s)")
+        command.add_argument("--seed", type=int, default=0, help="seed of the trials (%(default)s)")
         command.add_argument(
-            "--results", type=Path, default=HERE / "results", metavar="FOLDER", help="%(default)s"
+            "--results",
+            type=Path,
+            default=HERE / "results",
+            metavar="FOLDER",
+            help="folder of the results (%(default)s)",
         )
     arguments = parser.parse_args()
     if arguments.command == "list":
@@ -57,7 +61,7 @@ def main() -> None:
         methods = None if arguments.methods is None else tuple(arguments.methods.split(","))
         for method in methods or ():
             if method not in _methods():
-                parser.error(f"there is no method {method!r}; there are {', '.join(_methods())}")
+                parser.error(f"there is no method {method!r}; choose from {', '.join(_methods())}")
         _run(arguments, methods)
 
 
@@ -74,7 +78,7 @@ def _run(arguments: argparse.Namespace, methods: tuple[str, ...] | None) -> None
             jobs=arguments.jobs,
             console=Console(stderr=True),
         )
-    # What the report says about where its numbers come from.
+    # The report prints the commands and machines of all runs.
     entry = {
         "command": "python -m experiments " + shlex.join(sys.argv[1:]),
         "date": date.strftime("%Y-%m-%d"),

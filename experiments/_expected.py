@@ -1,16 +1,17 @@
-r"""The Rodeo with expectations in the place of sums over rows: its bandwidths without any chance.
+r"""The Rodeo with expected values instead of sums over rows, so that bandwidths are not random.
 
-From the density of a class follow the mean and the variance of the derivative :math:`Z_j` at a point, for any
-bandwidths, and with them the step at which algorithm 1 stops. With a product kernel and independent variables
-both are products of four integrals of each variable, over its density :math:`f`:
+If the density of a class is known, the mean and the variance of the derivative :math:`Z_j` at a point can be
+computed for any bandwidths. Both determine the bandwidth at which algorithm 1 stops. With a product
+kernel and independent variables, mean and variance are products of four integrals of each variable, where
+:math:`f` is the density of the variable:
 
 .. math::
 
     m = \int K_h f, \quad m' = \int \frac{\partial K_h}{\partial h} f, \quad
     q = \int K_h^2 f, \quad w = \int \Big(\frac{\partial K_h}{\partial h}\Big)^2 f.
 
-So bandwidths can be computed for numbers of rows that nobody could fit, also under the assumption that a step
-of the proof of theorem 1 holds.
+So bandwidths can be computed for arbitrarily many rows, and under the assumption that a step of the proof of
+theorem 1 holds.
 """
 
 from typing import NamedTuple
@@ -22,7 +23,7 @@ _BETA = 0.9
 
 
 class Integrals(NamedTuple):
-    """The four integrals of each variable at each point."""
+    """The four integrals (n_points, n_variables) of each variable at each point."""
 
     m: np.ndarray
     dm: np.ndarray
@@ -31,7 +32,7 @@ class Integrals(NamedTuple):
 
 
 def normal_integrals(x: np.ndarray, h: np.ndarray, mean: float, deviation: float) -> Integrals:
-    """Integrals of a normal variable: the variances of variable and kernel add."""
+    """Compute the integrals of a normal variable; smoothing adds the variance of the kernel."""
     u = x - mean
     variance = deviation**2 + h**2
     m = _normal(u, variance)
@@ -46,7 +47,7 @@ def normal_integrals(x: np.ndarray, h: np.ndarray, mean: float, deviation: float
 
 
 def uniform_integrals(x: np.ndarray, h: np.ndarray) -> Integrals:
-    """Integrals of a variable that is uniform on [0, 1]; they depend on the distance from its ends."""
+    """Compute the integrals of a variable that is uniform on [0, 1]."""
     low, high = -x / h, (1.0 - x) / h
     m = ndtr(high) - ndtr(low)
     dm = (low * _normal(low) - high * _normal(high)) / h
@@ -62,15 +63,16 @@ def uniform_integrals(x: np.ndarray, h: np.ndarray) -> Integrals:
 def expected_rodeo(
     x: np.ndarray, n: float, relevant: np.ndarray, deviation: float, *, others_stay: bool = False
 ) -> np.ndarray:
-    """Bandwidths (n_points, n_variables) of algorithm 1 with the paper's settings, for n rows of a class.
+    """Compute the bandwidths (n_points, n_variables) of algorithm 1 with the settings of the paper.
 
     Parameters
     ----------
     x : (n_points, n_variables) points, with coordinates between 0 and 1.
-    n : rows of the class.
-    relevant : (n_variables,) which are normal around 0.5; the others are uniform.
-    deviation : of the relevant ones.
-    others_stay : keep the others at the initial bandwidth, as the proof does.
+    n : number of rows of the class.
+    relevant : (n_variables,) true for relevant variables, which are normal around 0.5; the others are
+        uniform.
+    deviation : standard deviation of relevant variables.
+    others_stay : whether uniform variables keep the initial bandwidth, as the proof assumes.
     """
     initial = 1.0 / np.log(np.log(n))
     threshold = 2.0 * np.log(n * np.log(n)) / n
@@ -79,7 +81,7 @@ def expected_rodeo(
     while active.any():
         pairs = zip(normal_integrals(x, h, 0.5, deviation), uniform_integrals(x, h), strict=True)
         m, dm, q, w = (np.where(relevant, *pair) for pair in pairs)
-        # Over the square of the mean estimate, which all variables share.
+        # All terms are divided by the squared mean of the estimate.
         rise = dm / m
         second = w / q * np.exp((np.log(q) - 2.0 * np.log(m)).sum(axis=1, keepdims=True))
         active = active & (rise**2 > threshold * (second - rise**2)) & (_BETA * h >= initial / n)
@@ -88,13 +90,13 @@ def expected_rodeo(
 
 
 def smoothing_error(h: np.ndarray, deviation: float, x: np.ndarray) -> float:
-    """L1 distance of a product of normal densities from itself smoothed by a kernel: an estimate's bias.
+    """Compute the L1 distance between a product of normal densities and its kernel-smoothed density (bias).
 
     Parameters
     ----------
     h : (n_relevant,) bandwidths.
-    deviation : of the density.
-    x : (n_points, n_relevant) drawn from it, around 0.5.
+    deviation : standard deviation of the normal densities.
+    x : (n_points, n_relevant) samples of the density, around 0.5.
     """
     ratio = (_normal(x - 0.5, deviation**2 + h**2) / _normal(x - 0.5, deviation**2)).prod(axis=1)
     return float(2.0 * np.maximum(1.0 - ratio, 0.0).mean())

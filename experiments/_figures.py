@@ -1,4 +1,4 @@
-"""The paper's figures: box plots of mean bandwidths over trials, and the means of the shifted groups."""
+"""Figures of the paper: box plots of mean bandwidths over trials, and means of the shifted groups."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from experiments._paper import paper_table
 from experiments._slopes import draw_rates
 from experiments._trial import Experiment
 
-# Titles of the panels, in the order of the sorted classes, and which of them share a figure.
+# Titles of the panels in the order of the sorted classes, by experiment and figure.
 PANELS = {
     "ten_groups": {"": [f"group {g}" for g in range(1, 11)]},
     "anuran": {
@@ -62,11 +62,11 @@ def draw_figures(frames: Mapping[Experiment, pd.DataFrame], folder: Path) -> dic
 
 
 def _box_plots(bandwidths: np.ndarray, titles: Sequence[str]) -> Figure:
-    """One panel for each class, one box for each variable over the trials."""
+    """Draw one panel for each class, with one box for each variable over the trials."""
     display = BandwidthDisplay(
         bandwidths=list(bandwidths.swapaxes(0, 1)),
         titles=titles,
-        feature_names=[str(j + 1) for j in range(bandwidths.shape[2])],  # as the paper counts them
+        feature_names=[str(j + 1) for j in range(bandwidths.shape[2])],  # the paper counts variables from 1
     ).plot()
     display.figure_.supylabel("mean bandwidth (scaled)", fontsize="medium")
     return display.figure_

@@ -1,6 +1,6 @@
-"""Rows of results in a file, one line of JSON for each: a run that was killed goes on where it stopped.
+"""Files of results with one JSON line for each result, so that a killed run can be continued.
 
-One run at a time may write to a file.
+Only one process at a time may write to a file.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """All rows of a file that may not exist. A kill may have cut the last line short: it does not count."""
+    """Read all complete lines of a file; the last line may be incomplete if a run was killed."""
     if not path.exists():
         return []
     *lines, _ = path.read_bytes().split(b"\n")
@@ -18,7 +18,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def append_line(path: Path, row: dict[str, Any]) -> None:
-    """Add a row in the place of a line that was cut short, and return when it is on the disk."""
+    """Append a line, or replace an incomplete last line; return when the line is on disk."""
     line = json.dumps(row, allow_nan=False).encode() + b"\n"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab+") as file:

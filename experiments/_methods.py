@@ -1,4 +1,4 @@
-"""The columns of every table: corral's classifiers and the baselines, each with the cost of one fit."""
+"""Methods of the experiments: classifiers of corral and baselines, with the cost of one fit."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from corral import CorralClassifier, LSPClassifier, RodeoClassifier
 
 @dataclass(frozen=True)
 class Method:
-    """A column.
+    """A classifier, which is a column of the tables.
 
     Attributes
     ----------
-    label : in the report.
-    make : an estimator from a seed; None for the Bayes rule, which has nothing to fit.
-    cost : "new" for the paper's rule, else "light" or "heavy": a quick run has fewer trials of the latter.
+    label : label in the report.
+    make : function of a seed that returns an estimator; None for the Bayes rule, which is not fitted.
+    cost : "new" for the paper's rule, "light", or "heavy" for methods with few trials in a quick run.
     """
 
     label: str
@@ -31,7 +31,8 @@ class Method:
     cost: str
 
 
-# The paper does not mention scaling, so its rule gets unscaled data; corral's own default is the range.
+# The paper does not mention scaling, so its rule is fitted to unscaled data. The default of corral is the
+# range.
 METHODS = {
     "local": Method(
         "local: the paper's rule", lambda seed: RodeoClassifier(scale=None, random_state=seed), "new"
@@ -65,7 +66,7 @@ METHODS = {
 
 
 def rodeo_variant(label: str, **settings: Any) -> Method:
-    """The paper's rule, on unscaled data unless the settings name a scale."""
+    """Make a variant of the paper's rule; data are unscaled unless the settings have a scale."""
     settings = {"scale": None} | settings
     return Method(f"local, {label}", lambda seed: RodeoClassifier(**settings, random_state=seed), "light")
 
@@ -73,5 +74,6 @@ def rodeo_variant(label: str, **settings: Any) -> Method:
 RANGE = rodeo_variant("scaled by range", scale="range")
 STANDARD = rodeo_variant("standardised", scale="standard")
 SEQUENTIAL = rodeo_variant("sequential update, as printed", update="sequential")
-# Ten shrink steps from h0 = 0.655, near h0 (n log n)^(-1/6): of those tried, nearest to the paper on anuran.
+# Ten shrink steps from h0 = 0.655, near h0 (n log n)^(-1/6). Of all floors that were tried, this one comes
+# nearest to the paper on anuran.
 FLOOR = rodeo_variant("scaled by range, floor after ten steps", scale="range", min_bandwidth=0.655 * 0.9**10)

@@ -10,5 +10,5 @@ FOLDER = Path(__file__).parent / "paper_values"
 
 @lru_cache
 def paper_table(name: str) -> pd.DataFrame:
-    """A table of `paper_values`; not to be changed."""
+    """Read a table of `paper_values`. Callers must not change the table, because it is cached."""
     return pd.read_csv(FOLDER / f"{name}.csv")

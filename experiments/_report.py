@@ -1,4 +1,4 @@
-"""RESULTS.md with conclusions and targets, and a page for each experiment."""
+"""Write RESULTS.md with conclusions and targets, and a page for each experiment."""
 
 import math
 import os
@@ -27,30 +27,30 @@ METRICS = {
     "fit_seconds": "fit, s",
     "predict_seconds": "predict, s",
 }
-# Our method for each method of the paper.
+# Method of `experiments` for each method of the paper.
 OURS = {"new": "local", "LSPC": "lspc"}
 POINTS = {
     "zscores": "training rows, each leaving itself out",
     "zscores_assigned": "test rows assigned to the group",
     "zscores_itself": "training rows that see themselves",
 }
-# A table with more cells than this has its methods side by side instead of one table for each cell.
+# With more cells, one table has all methods as columns; otherwise each cell has its own table.
 FEW_CELLS = 4
-# Largest acceptable mean difference of z-scores from the paper's.
+# Largest acceptable mean difference from the z-scores of the paper.
 MOST_DIFFERENCE = 0.045
 # Figures of the first page.
 FIRST_FIGURES = {
     "ten_groups_local.png": "Mean bandwidths of the ten groups over trials: six variables describe each",
     "rates.png": "Theorem 1, measured: bandwidths, L1 error and excess risk against rows of each class",
 }
-# With fewer trials the standard error takes the paper's standard deviation for both sides.
+# With fewer trials, the standard deviation of the paper is used for both means.
 ENOUGH_TRIALS = 10
 
 
 def write_report(experiments: Iterable[Experiment], results: Path, output: Path, seed: int) -> Path:
-    """Write a page for each experiment that has results, the figures, and RESULTS.md, the first page.
+    """Write a page for each experiment with results, the figures, and the first page RESULTS.md.
 
-    Pages and targets of experiments without results stay as they are.
+    Pages and targets of experiments without results are not changed.
     """
     experiments = list(experiments)
     frames = {}
@@ -99,7 +99,7 @@ def _page(experiment: Experiment, frame: pd.DataFrame, reading: list[str]) -> It
 
 
 def _contents(experiments: Iterable[Experiment]) -> Iterator[str]:
-    """Links to the pages."""
+    """Yield links to the pages."""
     yield from ["## All tables", ""]
     for experiment in experiments:
         yield f"- [{experiment.title}](tables/{experiment.name}.md)"
@@ -107,7 +107,7 @@ def _contents(experiments: Iterable[Experiment]) -> Iterator[str]:
 
 
 def machine() -> str:
-    """The machine and the packages that a run used."""
+    """Describe the machine and the package versions."""
     cpu = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -118,7 +118,7 @@ def machine() -> str:
 
 
 def summary(frame: pd.DataFrame) -> pd.DataFrame:
-    """Mean, standard deviation and number of trials by cell, method and metric."""
+    """Compute mean, standard deviation and number of trials by cell, method and metric."""
     long = frame.melt(["cell", "method", "trial"], [*METRICS, "seconds"], "metric").dropna(subset="value")
     return long.groupby(["cell", "method", "metric"])["value"].agg(["mean", "std", "count"])
 
@@ -148,7 +148,7 @@ def _provenance(frames: dict[Experiment, pd.DataFrame], results: Path, seed: int
 
 
 def _costs(frames: dict[Experiment, pd.DataFrame]) -> Iterator[str]:
-    """Processor times of the trials, and of a quick run, by the mean of each method and cell."""
+    """Yield processor times of the trials, and estimated times of a quick run."""
     rows, total = [], 0.0
     for experiment, frame in frames.items():
         seconds = frame["processor_seconds"].dropna()
@@ -168,7 +168,7 @@ def _costs(frames: dict[Experiment, pd.DataFrame]) -> Iterator[str]:
 def _targets(
     experiments: Iterable[Experiment], frames: dict[Experiment, pd.DataFrame], first_page: Path
 ) -> Iterator[str]:
-    """Targets; lines of experiments without results are copied from the first page."""
+    """Yield the table of targets; lines of experiments without results are copied from the first page."""
     before = first_page.read_text().splitlines() if first_page.exists() else []
     yield from [
         "## Targets",
@@ -190,7 +190,7 @@ def _targets(
 
 
 def _target_rows(experiment: Experiment, frame: pd.DataFrame) -> list[list]:
-    """For each target its name, the figure, the target and whether it is met."""
+    """Return for each target its name, the figure, the target and whether the target is met."""
     rows: list[list] = []
     ours = summary(frame)
     for name in experiment.tables:
@@ -227,7 +227,7 @@ def _target_rows(experiment: Experiment, frame: pd.DataFrame) -> list[list]:
 
 
 def _reading() -> dict[str, list[str]]:
-    """Sections of READING.md: the first page by "", each experiment by its name."""
+    """Return the sections of READING.md by experiment; the key "" is the first page."""
     parts: dict[str, list[str]] = {"": []}
     name = ""
     for line in (Path(__file__).parent / "READING.md").read_text().splitlines():
@@ -267,7 +267,7 @@ def _beside_the_paper(experiment: Experiment, frame: pd.DataFrame) -> Iterator[s
                     continue
                 mine = ours.loc[(cell, column, metric)]
                 difference = mine["mean"] - mean
-                # A few trials do not determine their deviation: the paper's takes its place.
+                # With few trials, the standard deviation of the paper is more precise.
                 spread = mine["std"] if mine["count"] >= ENOUGH_TRIALS else sd
                 error = math.hypot(spread / math.sqrt(mine["count"]), sd / math.sqrt(experiment.paper_trials))
                 label = experiment.methods[column].label
@@ -363,7 +363,7 @@ def _zscores(experiment: Experiment, frame: pd.DataFrame) -> Iterator[str]:
 def _zscore_comparisons(
     experiment: Experiment, frame: pd.DataFrame, points: str
 ) -> Iterator[tuple[str, dict[str, float]]]:
-    """Our z-scores of one method against the paper's, over all cells of the table."""
+    """Yield comparisons of z-scores of one method with those in the paper, over all cells of the table."""
     frame = frame[frame[points].notna()]
     paper = paper_table(experiment.zscore_table)
     for prefix in experiment.zscore_prefixes:

@@ -1,4 +1,4 @@
-"""Run trials, one line of results for each trial and method: a killed run goes on where it stopped."""
+"""Run trials, and append one line of results for each trial and method."""
 
 import random
 import time
@@ -21,11 +21,11 @@ from corral.datasets import make_shifted_groups
 from experiments._lines import append_line, read_lines
 from experiments._trial import Experiment, Task, Trial, child_seeds
 
-_warm: set[str] = set()  # labels of methods that this process has called
+_warm: set[str] = set()  # labels of methods whose code is compiled in this process
 
 
 def read_results(folder: Path, name: str, seed: int) -> list[dict[str, Any]]:
-    """The lines of one experiment with a seed."""
+    """Read the result lines of one experiment with a seed."""
     return [row for row in read_lines(folder / f"{name}.jsonl") if row["seed"] == seed]
 
 
@@ -39,10 +39,10 @@ def run(
     jobs: int = 1,
     console: Console | None = None,
 ) -> float:
-    """Measure what the results do not hold yet, and return the processor time that it took, in seconds.
+    """Run all tasks that are not in the results, and return their processor seconds.
 
-    Trials run in a shuffled order: costly and cheap ones mix, so that the time left is about right. Methods
-    on the same trial follow each other, so that they can share what they learn from its rows.
+    Trials run in random order, which mixes slow and fast trials, so that the displayed remaining time is
+    about right. The methods of a trial run one after another, so that methods can share fitted models.
     """
     results = read_results(folder, experiment.name, seed)
     done = {Task(row["cell"], row["trial"], row["method"]) for row in results}
@@ -71,13 +71,13 @@ def run(
 
 
 def measure(experiment: Experiment, task: Task, seed: int) -> dict[str, Any]:
-    """One line of the results: a method on a trial."""
+    """Run one method on one trial, and return a line of results."""
     start = time.process_time()
     data_seed, method_seed = child_seeds(seed, task.trial)
     trial = experiment.make_trial(data_seed, **experiment.cells[task.cell])
     method = experiment.methods[task.method]
     with threadpool_limits(1), warnings.catch_warnings():
-        # A class without relevant variables keeps them all; that is a result, not an error.
+        # If no variable of a class is relevant, all are used; that is a result, not an error.
         warnings.simplefilter("ignore", EmptySelectionWarning)
         if method.make is None:
             numbers = _judge(trial, log_softmax(trial.log_joint, axis=1), np.unique(trial.y))
@@ -92,7 +92,7 @@ def measure(experiment: Experiment, task: Task, seed: int) -> dict[str, Any]:
 
 
 def _fit_and_judge(model: Any, trial: Trial, *, detailed: bool) -> dict[str, Any]:
-    # Processor times of the one thread that there is: other work on the machine does not count.
+    # Processor times of the single thread are not changed by other work on the machine.
     start = time.process_time()
     model.fit(trial.X, trial.y)
     fitted = time.process_time()
@@ -102,7 +102,7 @@ def _fit_and_judge(model: Any, trial: Trial, *, detailed: bool) -> dict[str, Any
         numbers = _judge(trial, log_proba, model.classes_)
     else:
         numbers = _scores(trial.y_test, model.predict(trial.X_test), model.classes_)
-    # The scores are counted as part of the prediction: they take less than a millisecond.
+    # The prediction time includes the scores, which need less than a millisecond.
     numbers |= {"fit_seconds": fitted - start, "predict_seconds": time.process_time() - fitted}
     if isinstance(model, RodeoClassifier) and model.bandwidth == "local":
         numbers["zscores"] = _rounded(model.zscores_)
@@ -117,7 +117,8 @@ def _judge(trial: Trial, log_proba: np.ndarray, classes: np.ndarray) -> dict[str
 
 
 def _scores(y: np.ndarray, predicted: np.ndarray, classes: np.ndarray) -> dict[str, float]:
-    """Accuracy; precision and specificity of each class against all others, averaged over the classes.
+    """Compute accuracy, and precision and specificity of each class against all others, averaged over
+    classes.
 
     A class that is never predicted has precision 0.
     """
@@ -133,16 +134,17 @@ def _scores(y: np.ndarray, predicted: np.ndarray, classes: np.ndarray) -> dict[s
 
 
 def _bandwidths(model: RodeoClassifier, trial: Trial) -> dict[str, Any]:
-    """Mean bandwidths of each class over test rows assigned to it, and z-scores by two more sets of points.
+    """Average bandwidths over two more sets of rows, and compute z-scores of the averages.
 
-    Algorithm 2 averages over training rows (`zscores_` does so, each row leaving itself out); the figures of
-    the paper average over the test rows that are assigned to a class.
+    `zscores_` (algorithm 2) averages over training rows, each left out. Here bandwidths are averaged over the
+    test rows that are assigned to the class, as in the figures of the paper, and over training rows that are
+    not left out.
     """
     h = model.local_bandwidths(trial.X_test)
     label = model.predict_joint_log_proba(trial.X_test).argmax(axis=1)
     code = np.searchsorted(model.classes_, trial.y)
     own = [model.local_bandwidths(trial.X[code == y])[:, y] for y in range(model.classes_.size)]
-    # A class to which no test row is assigned has no mean: the initial bandwidth stands in for it.
+    # If no test row is assigned to a class, the initial bandwidth is used.
     initial = np.broadcast_to(model.initial_bandwidth_[:, np.newaxis], model.bandwidths_.shape)
     assigned = np.array(
         [h[label == y, y].mean(axis=0) if (label == y).any() else initial[y] for y in range(len(own))]
@@ -155,7 +157,7 @@ def _bandwidths(model: RodeoClassifier, trial: Trial) -> dict[str, Any]:
 
 
 def _standardise(means: np.ndarray) -> np.ndarray:
-    """Z-scores over the variables of each class, as in `zscores_`; zero where all bandwidths are alike."""
+    """Standardize over the variables of each class, as in `zscores_`; zero if all bandwidths are equal."""
     spread = means.std(axis=1, ddof=1, keepdims=True)
     alike = spread <= 1e-12
     return np.where(alike, 0.0, (means - means.mean(axis=1, keepdims=True)) / np.where(alike, 1.0, spread))
@@ -166,7 +168,7 @@ def _rounded(values: np.ndarray) -> list[list[float]]:
 
 
 def _warm_up(label: str, make: Callable[[], Any]) -> None:
-    """Call a method once in this process, so that no compilation is timed."""
+    """Call a method once in this process, so that times do not include compilation."""
     if label not in _warm:
         X, y = make_shifted_groups(20, groups=(1, 2), random_state=0)
         model = make().fit(X, y)

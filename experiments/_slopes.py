@@ -1,4 +1,4 @@
-"""Slopes of the experiment `rates` on a log-log scale, beside the slopes of theorem 1."""
+"""Slopes of the experiment `rates` on a log-log scale, compared with the slopes of theorem 1."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -12,7 +12,7 @@ from scipy.stats import t as student
 from experiments import rates
 from experiments._expected import expected_rodeo, smoothing_error
 
-# What is measured, and the power of n that the theory gives it.
+# Names of the measured quantities.
 QUANTITIES = {
     "relevant": "mean bandwidth, relevant variables",
     "center": "bandwidth at the centre, relevant variables",
@@ -23,13 +23,13 @@ QUANTITIES = {
     "exact": "classes with exactly their variables",
 }
 SLOPES = ("relevant", "center", "others", "l1", "excess")
-# Methods share the bandwidths of the first and of the second Rodeo.
+# Methods whose bandwidths are tabulated, because several methods use the same bandwidths.
 SHOWN = {"relevant": ("class", "passes"), "others": ("class",)}
 DRAWN = {"relevant": ("selected", "passes")}
 INTERVAL = 0.9
 # Largest acceptable distance of a slope from the theory.
 MOST_OFF = 0.1
-# An excess risk below this cannot be distinguished from 0 with so many test rows.
+# A smaller excess risk cannot be distinguished from 0 with this number of test rows.
 LEAST = 2e-5
 # Methods that have targets.
 TARGETS = {
@@ -40,17 +40,17 @@ TARGETS = {
 TARGET_QUANTITIES = {"relevant": "bandwidths", "l1": "L1 error", "excess": "excess risk"}
 # Designs that have targets.
 TARGET_RELEVANT = (1, 2)
-# Why a slope of theirs is another than the theory's, by the step of the proof; the reading shows it.
+# Step of the proof that explains a missed target, by method and quantity; READING.md has the reasons.
 WHY = {
     ("selected", "relevant"): "step 1 fails: bandwidths of the other variables do not stay at h0",
     ("selected", "l1"): "step 1 fails: it is the bias that these bandwidths leave",
     ("passes", "relevant"): "step 1 fails at rows in the tails of a class, which stop early",
     ("passes", "l1"): "step 1 fails at rows in the tails: it is the bias that these bandwidths leave",
 }
-# Points at which the Rodeo is run with expectations, and how many rows of a class it is given besides.
+# Rodeo with expected values: number of points, and an additional number of rows of a class.
 N_POINTS = 300
 FAR = 10**8
-# Variables in the kernel of that Rodeo, with the methods that measure its bandwidths and its L1 error.
+# Rodeo with expected values: variables in the kernel, and methods that measure bandwidths and L1 error.
 EXPECTED = {
     "all": ("class", "selected"),
     "all, others stay at h0": (None, None),
@@ -59,14 +59,14 @@ EXPECTED = {
 
 
 def theory(quantity: str, method: str, r: int, d: int) -> float | None:
-    """Power of n by theorem 1, up to logarithms; by the usual rates for plain kernels."""
+    """Return the power of n by theorem 1, up to logarithms; the usual power for plain kernels."""
     size = d if method == "plain" else r
     powers = {"relevant": -1 / (4 + r), "center": -1 / (4 + r), "others": 0.0}
     return powers.get(quantity, -2 / (4 + size))
 
 
 def slope(n: np.ndarray, values: np.ndarray) -> tuple[float, float]:
-    """Slope of a line through log values over log n, and half the width of its 90 % interval."""
+    """Compute the slope of log values against log n, and half the width of its 90% interval."""
     x, z = np.log(n), np.log(values)
     x = x - x.mean()
     steepness = float(x @ z / (x @ x))
@@ -76,7 +76,7 @@ def slope(n: np.ndarray, values: np.ndarray) -> tuple[float, float]:
 
 
 def slopes(frame: pd.DataFrame) -> pd.DataFrame:
-    """Slope, half width and theory by method, r, d and quantity."""
+    """Tabulate slope, half width of the interval, and theory by method, r, d and quantity."""
     frame = with_settings(frame)
     rows = []
     for (method, r, d), part in frame.groupby(["method", "r", "d"], sort=False):
@@ -92,13 +92,13 @@ def slopes(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_settings(frame: pd.DataFrame) -> pd.DataFrame:
-    """Add r, d and n from the names of the cells."""
+    """Add the columns r, d and n, read from the names of the cells."""
     settings = frame["cell"].str.extract(r"r = (?P<r>\d+), d = (?P<d>\d+), n = (?P<n>\d+)").astype(int)
     return pd.concat([frame, settings], axis=1)
 
 
 def slope_tables(frame: pd.DataFrame) -> Iterator[str]:
-    """Targets line by line, then a table for each quantity: slopes by method and design."""
+    """Yield lines of the tables: targets, then slopes of each quantity by method and design."""
     fitted = slopes(frame)
     yield from line_by_line(fitted)
     methods = rates.EXPERIMENT.methods
@@ -125,7 +125,7 @@ def slope_tables(frame: pd.DataFrame) -> Iterator[str]:
 
 
 def with_targets(fitted: pd.DataFrame) -> pd.DataFrame:
-    """Slopes that have targets, and whether they hold: an excess risk may fall faster than its bound."""
+    """Select slopes with targets, and add whether they hold; excess risk may fall faster than its bound."""
     part = fitted[
         fitted["method"].isin(TARGETS)
         & fitted["r"].isin(TARGET_RELEVANT)
@@ -137,7 +137,7 @@ def with_targets(fitted: pd.DataFrame) -> pd.DataFrame:
 
 
 def line_by_line(fitted: pd.DataFrame) -> Iterator[str]:
-    """Every slope that has a target, with the step of the proof that does not apply where it is missed."""
+    """Yield a table of all slopes with targets, with the reason if a target is missed."""
     part = with_targets(fitted)
     if part.empty:
         return
@@ -164,11 +164,11 @@ def line_by_line(fitted: pd.DataFrame) -> Iterator[str]:
 
 
 class Expectation(NamedTuple):
-    """The Rodeo with expectations: mean bandwidths of relevant variables, and the L1 error they leave.
+    """The Rodeo with expected values: mean bandwidths of relevant variables, and L1 errors.
 
     Attributes
     ----------
-    h : (n_sizes,) bandwidths, at the sizes of the experiment and `FAR`.
+    h : (n_sizes,) bandwidths with the numbers of rows of the experiment, and with `FAR` rows.
     l1 : (n_sizes,) L1 distances of the expected estimate of the relevant variables from the density.
     """
 
@@ -178,7 +178,7 @@ class Expectation(NamedTuple):
 
 @lru_cache
 def expectation(r: int, d: int, variables: str) -> Expectation:
-    """Run the Rodeo with expectations at rows of a class, and smooth its density by the mean bandwidths."""
+    """Run the Rodeo with expected values at samples of a class, and compute L1 errors of the means."""
     rng = np.random.default_rng(0)
     own = rng.normal(0.5, rates.DEVIATION, (N_POINTS, r)).clip(0.0, 1.0)
     x = np.hstack([own, rng.uniform(size=(N_POINTS, 0 if variables == "relevant ones" else d - r))])
@@ -197,7 +197,7 @@ def expectation(r: int, d: int, variables: str) -> Expectation:
 
 
 def expected_table(frame: pd.DataFrame) -> Iterator[str]:
-    """Beside what was measured: bandwidths of the Rodeo with expectations, and the L1 error they leave."""
+    """Yield a table of bandwidths and L1 errors of the Rodeo with expected values, and measured slopes."""
     fitted = slopes(frame).set_index(["method", "r", "d", "quantity"])["slope"]
     designs = sorted(key for key in fitted.index if key[0] == "class" and key[3] == "relevant")
     if not designs:
@@ -238,7 +238,7 @@ def _entry(fitted: pd.Series, method: str | None, r: int, d: int, quantity: str)
 
 
 def slope_targets(frame: pd.DataFrame) -> list[list]:
-    """How far slopes of class bandwidths on selected variables are from the theory, for r = 1 and 2."""
+    """Return rows of the table of targets: distances of slopes from the theory, for r = 1 and 2."""
     fitted = with_targets(slopes(frame))
     targets = []
     for method, name in TARGETS.items():

@@ -1,4 +1,7 @@
-"""Experiments: cells of a table, a function that draws a trial of a cell, and numbers of trials."""
+"""Data classes of experiments, and random splits of rows.
+
+A cell is one setting, such as a number of rows. A trial is one draw of training and test rows for a cell.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,9 +19,9 @@ class Trial:
     Attributes
     ----------
     X, y : training rows and their classes.
-    X_test, y_test : test rows, equally many of each class.
-    log_joint : (n_test, n_classes) true log densities of the test rows, in the order of the sorted classes,
-        where they are known: the Bayes rule.
+    X_test, y_test : test rows and their classes, with the same number of rows of each class.
+    log_joint : (n_test, n_classes) true log densities of the test rows, for the Bayes rule; None if unknown.
+        Classes are sorted.
     """
 
     X: np.ndarray
@@ -43,22 +46,22 @@ class Experiment:
 
     Attributes
     ----------
-    name : on the command line and of the file of results.
-    title : in the report.
-    make_trial : draws a trial from a seed and the settings of a cell.
-    cells : settings by name of cell, as in `paper_values`.
+    name : name on the command line, and of the file of results.
+    title : title in the report.
+    make_trial : function of a seed and the settings of a cell, which draws a trial.
+    cells : settings by name of the cell, as in `paper_values`.
     paper_trials : trials of each cell in the paper, and with ``--full``.
     quick : trials of a quick run by the cost of a method: "new" (the paper's rule), "light", "heavy".
-    variants : the paper's rule in other settings, which it may have meant.
-    simulated : whether the true densities are known, so that there is a Bayes rule.
-    tables : of `paper_values`, with means and standard deviations.
-    zscore_table : of `paper_values`.
-    zscore_prefixes : what precedes the name of a cell of that table in the names of ours.
-    relevant : variables, counted from 1, that describe a class, by its label; for tables of z-scores.
-    detailed : cells in which bandwidths at test rows and the z-scores that follow from them are kept.
-    drawn : methods whose bandwidths in these cells are drawn.
-    columns : its methods, if they differ from the methods of the other tables.
-    inspect : further numbers of a fitted model, given the trial and the settings of the cell.
+    variants : other settings of the paper's rule that the paper may have used.
+    simulated : whether the true densities are known, so that the Bayes rule is a method.
+    tables : names of tables in `paper_values` with means and standard deviations.
+    zscore_table : name of a table of z-scores in `paper_values`, or None.
+    zscore_prefixes : prefixes that turn the cell names of `zscore_table` into names of `cells`.
+    relevant : function of a class label, which returns its relevant variables, counted from 1.
+    detailed : cells for which bandwidths at test rows and further z-scores are stored.
+    drawn : methods whose bandwidths in the cells of `detailed` are drawn.
+    columns : methods of this experiment, if they differ from `METHODS`.
+    inspect : function of a fitted model, a trial and the settings of the cell, which returns further numbers.
     """
 
     name: str
@@ -80,7 +83,7 @@ class Experiment:
 
     @property
     def methods(self) -> dict[str, Method]:
-        """All columns of its tables; the paper's rule first, its variants next."""
+        """Methods of the tables: first the paper's rule, then its variants."""
         if self.columns is not None:
             return dict(self.columns)
         methods = {"local": METHODS["local"], **self.variants, **METHODS}
@@ -89,7 +92,7 @@ class Experiment:
         return methods
 
     def tasks(self, trials: int | None, methods: tuple[str, ...] | None) -> Iterator[Task]:
-        """All lines of a run; `trials` None means as many as a quick run has."""
+        """Yield all tasks of a run; if `trials` is None, the tasks of a quick run."""
         for name, method in self.methods.items():
             if methods is None or name in methods:
                 for cell in self.cells:
@@ -98,10 +101,10 @@ class Experiment:
 
 
 def child_seeds(seed: int, trial: int) -> tuple[int, int]:
-    """Seeds of a trial's data and of its methods, from the trial's child of `SeedSequence(seed)`.
+    """Return the seeds of the data and of the methods of a trial.
 
-    They do not depend on the number of trials or their order. The cells of a table share them, so that cells
-    which differ in one setting differ in nothing else.
+    The seeds do not depend on the number or the order of trials. All cells have the same seeds, so that cells
+    differ only in their settings.
     """
     data, methods = np.random.SeedSequence(seed, spawn_key=(trial,)).generate_state(2)
     return int(data), int(methods)
@@ -110,7 +113,7 @@ def child_seeds(seed: int, trial: int) -> tuple[int, int]:
 def sample_rows(
     groups: Mapping[Any, tuple[np.ndarray, np.ndarray]], n_train: int, n_test: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw training and test rows of each class, from two pools that may be the same."""
+    """Draw disjoint training and test rows of each class from two pools, which may be equal."""
     train, test = [], []
     for learn, judge in groups.values():
         chosen = rng.choice(judge, n_test, replace=False)
@@ -120,6 +123,6 @@ def sample_rows(
 
 
 def split_by_row(y: np.ndarray, n_train: int, n_test: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Disjoint rows, `n_train` and `n_test` of each class."""
+    """Draw disjoint rows, `n_train` and `n_test` of each class."""
     pools = {label: (np.flatnonzero(y == label),) * 2 for label in np.unique(y)}
     return sample_rows(pools, n_train, n_test, np.random.default_rng(seed))

@@ -1,7 +1,8 @@
-"""Anuran species: seven species of frogs by their calls, without and with five columns of noise.
+"""Anuran species: seven species of frogs, classified by calls, without and with five columns of noise.
 
-The paper splits by row, which puts syllables of one recording on both sides. The cells "by recording" keep
-every recording on one side: they say how a method does on other animals.
+The paper splits by row, so syllables of one recording are both training rows and test rows. In the cells "by
+recording", all rows of a recording are either training or test rows, which measures the accuracy for other
+animals.
 """
 
 from functools import lru_cache
@@ -17,7 +18,7 @@ from experiments._trial import Experiment, Trial, sample_rows, split_by_row
 def make_trial(
     seed: int, noise: int = 0, by_recording: bool = False, n_train: int = 100, n_test: int = 50
 ) -> Trial:
-    """Rows of each species, with some columns of standard normal noise behind the coefficients."""
+    """Draw rows of each species, and append columns of standard normal noise."""
     frogs = _frogs()
     split = _split_by_recording if by_recording else split_by_row
     train, test = split(frogs.target, n_train, n_test, seed)
@@ -27,10 +28,10 @@ def make_trial(
 
 
 def _split_by_recording(y: np.ndarray, n_train: int, n_test: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Recordings in random order judge a species until they have rows enough, the others teach it.
+    """Take test rows from the first recordings of a random order, and training rows from the others.
 
-    An order that leaves too few rows to learn from is drawn again: one recording has most of the rows of
-    Leptodactylus fuscus.
+    An order with too few training rows is drawn again: one recording has most of the rows of Leptodactylus
+    fuscus.
     """
     rng = np.random.default_rng(seed)
     pools = {}

@@ -1,6 +1,7 @@
-"""Handwritten digits: ten classes of 8 x 8 pixels, 100 images of each to learn from and 100 to judge by.
+"""Handwritten digits: ten classes of 8 x 8 pixels, with 100 training and 100 test images of each digit.
 
-UCI's training and test tables are pooled: 200 images of each digit are more than the test table alone has.
+The training table and the test table of UCI are pooled, because the test table has fewer than 200 images of a
+digit.
 """
 
 from functools import lru_cache
@@ -13,7 +14,7 @@ from experiments._trial import Experiment, Trial, split_by_row
 
 
 def make_trial(seed: int, n_train: int = 100, n_test: int = 100) -> Trial:
-    """Disjoint images of each digit."""
+    """Draw disjoint training and test images of each digit."""
     X, y = _images()
     train, test = split_by_row(y, n_train, n_test, seed)
     return Trial(X[train], y[train], X[test], y[test])

@@ -1,17 +1,17 @@
-r"""Theorem 1, measured: how fast bandwidths, densities and labels get better with more rows.
+r"""Rates of theorem 1, measured: bandwidths, L1 errors and excess risks with increasing numbers of rows.
 
-Values lie between 0 and 1. Class y is normal around 0.5 in r variables of its own, and uniform in all others,
-so that the assumption of sparsity holds with b = 1 inside the cube. The proof goes in three steps, each of
-which has a column of its own:
+All values are between 0 and 1. Each of two classes has r relevant variables, which are normal around 0.5 in
+this class; all other variables are uniform. So the assumption of sparsity holds with b = 1 inside the cube.
+The proof has three steps, which are measured separately:
 
 1. Bandwidths of relevant variables fall like :math:`h_0 (n \log n)^{-1/(4+r)}`; other bandwidths stay at
    :math:`h_0 = c_0 / \log \log n`.
 2. So the L1 error of a class density falls like :math:`n^{-2/(4+r)}`, instead of :math:`n^{-2/(4+d)}`.
 3. The excess risk over the Bayes rule is at most the sum of the L1 errors.
 
-An L1 error of two densities is :math:`2 E_f (1 - \hat f / f)_+`, a mean over test rows of the class. The
-estimate with local bandwidths is no density, and integrates to another number than 1: its L1 error is the
-mean of :math:`|1 - \hat f / f|`, which counts what lies inside the cube.
+The L1 error of a density is :math:`2 E_f (1 - \hat f / f)_+`, a mean over test rows of the class. The
+estimate with local bandwidths is not a density, because it does not integrate to 1. Its L1 error is the mean
+of :math:`|1 - \hat f / f|`, which is restricted to the cube.
 """
 
 from hashlib import sha256
@@ -31,12 +31,12 @@ RELEVANT = (1, 2, 4)
 VARIABLES = (10, 30)
 SIZES = (50, 150, 400, 1200, 3500, 10_000)
 DEVIATION = 0.12
-# Between the deviations of a relevant variable and of a uniform one, 0.29.
+# Separates relevant variables (standard deviation 0.12) from uniform variables (0.29).
 SPREAD = 0.2
 
 
 class Densities:
-    """Classify by class densities: what the columns share."""
+    """Base class of classifiers by class densities."""
 
     classes_: np.ndarray
 
@@ -45,23 +45,23 @@ class Densities:
         raise NotImplementedError
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Probabilities (n_samples, n_classes) of classes that are equally frequent."""
+        """Predict probabilities (n_samples, n_classes) with equal priors."""
         return softmax(self.log_density(X), axis=1)
 
 
 class PlainKernels(Densities):
     """Classify by kernel densities with Scott's bandwidths for each class.
 
-    They take all variables, or with `relevant_only` the relevant variables of the class. The latter have the
-    bandwidths that the proof of theorem 1 assumes, k n^(-1/(4+r)). In this design the relevant variables of a
-    class spread less than `SPREAD`.
+    The densities have all variables, or only the relevant variables of the class if `relevant_only`. In the
+    second case bandwidths are k n^(-1/(4+r)), as the proof of theorem 1 assumes. In this design, variables
+    are relevant if their standard deviation in the class is less than `SPREAD`.
     """
 
     def __init__(self, *, relevant_only: bool = False) -> None:
         self.relevant_only = relevant_only
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
-        """Learn the widths of each class, and keep its rows."""
+        """Compute the bandwidths of each class, and store its rows."""
         self.classes_ = np.unique(y)
         self._kernels = []
         for label in self.classes_:
@@ -79,7 +79,7 @@ class PlainKernels(Densities):
 
 
 class Rodeos:
-    """The Rodeo on all variables of each class, and a second one on the selected variables."""
+    """The Rodeo on all variables, and for each class a second Rodeo on its selected variables."""
 
     def __init__(self, X: np.ndarray, y: np.ndarray) -> None:
         self.first = RodeoClassifier(scale=None, random_state=0).fit(X, y)
@@ -91,13 +91,13 @@ class Rodeos:
 
 
 class RodeoDensities(Densities):
-    """Densities of one Rodeo or two, with one bandwidth vector for each class or with local bandwidths.
+    """Classify by densities of the first or the second Rodeo, with class bandwidths or local bandwidths.
 
     Parameters
     ----------
     bandwidth : "local" or "class".
-    selected : whether variables that are not selected are left out: they are uniform on the cube.
-    passes : 1, or 2 for the bandwidths that are chosen once more among the selected variables.
+    selected : whether densities have only selected variables; all others are taken as uniform on the cube.
+    passes : 1 for bandwidths of the first Rodeo, 2 for bandwidths of the second Rodeo.
     """
 
     def __init__(self, bandwidth: str, *, selected: bool = False, passes: int = 1) -> None:
@@ -106,7 +106,7 @@ class RodeoDensities(Densities):
         self.passes = passes
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
-        """Keep the rows of each class; the Rodeos are run once for all columns of a trial."""
+        """Store the rows of each class, and run the Rodeos unless another method of the trial has."""
         self._rodeos = rodeos_of(X, y)
         first = self._rodeos.first
         self.classes_, self.relevant_ = first.classes_, first.relevant_
@@ -132,18 +132,18 @@ class RodeoDensities(Densities):
         return np.column_stack(densities)
 
     def local_bandwidths(self, X: np.ndarray) -> np.ndarray:
-        """Bandwidths (n_samples, n_classes, n_features); unselected variables keep the first Rodeo's."""
+        """Return bandwidths (n_samples, n_classes, n_features); other variables have class bandwidths."""
         h = np.tile(self.bandwidths_, (len(X), 1, 1))
         for label, (columns, model) in enumerate(zip(self._columns, self._models, strict=True)):
             h[:, label, columns] = model.local_bandwidths(X[:, columns])[:, label]
         return h
 
 
-_last: dict[bytes, Rodeos] = {}  # by the rows of the last trial of this process
+_last: dict[bytes, Rodeos] = {}  # Rodeos of the last trial of this process, by a hash of its rows
 
 
 def rodeos_of(X: np.ndarray, y: np.ndarray) -> Rodeos:
-    """Run both Rodeos, once for the same rows."""
+    """Return the Rodeos of some rows, which are cached."""
     key = sha256(X.tobytes()).digest()
     if key not in _last:
         _last.clear()
@@ -152,12 +152,12 @@ def rodeos_of(X: np.ndarray, y: np.ndarray) -> Rodeos:
 
 
 def kernel_estimate(rows: np.ndarray, widths: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Log density (n_samples,) of a product kernel estimate with a bandwidth for each variable."""
+    """Compute log densities (n_samples,) of a product kernel estimate with a bandwidth for each variable."""
     return KernelDensity(bandwidth=1.0).fit(rows / widths).score_samples(X / widths) - np.log(widths).sum()
 
 
 def make_trial(seed: int, r: int, d: int, n_train: int, n_test: int = 500) -> Trial:
-    """Independent training and test rows of two classes, and their densities."""
+    """Draw training and test rows of two classes, and compute true log densities of the test rows."""
     rng = np.random.default_rng(seed)
     X, y = _draw(rng, r, d, n_train)
     X_test, y_test = _draw(rng, r, d, n_test)
@@ -168,20 +168,20 @@ def make_trial(seed: int, r: int, d: int, n_train: int, n_test: int = 500) -> Tr
 
 
 def _own(label: int, r: int) -> slice:
-    """Columns of the relevant variables of a class."""
+    """Return the columns of the relevant variables of a class."""
     return slice(label * r, (label + 1) * r)
 
 
 def _draw(rng: np.random.Generator, r: int, d: int, n: int) -> tuple[np.ndarray, np.ndarray]:
     X, y = rng.uniform(size=(2 * n, d)), np.repeat([0, 1], n)
     for label in (0, 1):
-        # Four deviations reach the sides of the cube: beyond them are 3 rows in 100,000.
+        # The sides of the cube are more than four standard deviations away; 3 values in 100,000 are beyond.
         X[y == label, _own(label, r)] = rng.normal(0.5, DEVIATION, (n, r)).clip(0.0, 1.0)
     return X, y
 
 
 def inspect(model: Any, trial: Trial, *, r: int, **_: Any) -> dict[str, float]:
-    """Measure the three steps of the proof."""
+    """Measure excess risk, L1 error and bandwidths, for the three steps of the proof."""
     code = np.searchsorted(np.unique(trial.y), trial.y_test)
     rows = np.arange(code.size)
     posterior = np.exp(trial.log_joint - np.logaddexp.reduce(trial.log_joint, axis=1, keepdims=True))

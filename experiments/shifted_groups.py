@@ -1,4 +1,4 @@
-"""Groups with special located means: all combinations of five groups (tables 3 to 5, scatter of means)."""
+"""Shifted groups: all combinations of two to five groups (tables 3 to 5, figure of the means)."""
 
 from itertools import combinations
 
@@ -14,12 +14,12 @@ STANDARD_DEVIATIONS = (0.1, 0.2)
 
 
 def make_trial(seed: int, groups: tuple[int, ...], n_train: int = 200, n_test: int = 150) -> Trial:
-    """Independent training and test rows of some of the groups."""
+    """Draw independent training and test rows of some groups."""
     random = np.random.RandomState(seed)
     X, y = make_shifted_groups(n_train, groups=groups, random_state=random)
     X_test, y_test = make_shifted_groups(n_test, groups=groups, random_state=random)
     means = paper_table("table_3").set_index("group").loc[list(groups)].to_numpy()
-    # The other eight variables are uniform in all groups, so that they cancel.
+    # The other eight variables are uniform in all groups, so their densities cancel.
     log_joint = norm.logpdf(X_test[:, np.newaxis, :2], means, STANDARD_DEVIATIONS).sum(axis=2)
     return Trial(X, y, X_test, y_test, log_joint)
 

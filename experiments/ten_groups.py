@@ -1,4 +1,4 @@
-"""Ten-group example: six of 30 variables describe each of ten groups (tables 1 and 2, first figure)."""
+"""Ten groups, each of which has six relevant variables among 30 (tables 1 and 2, first figure)."""
 
 import numpy as np
 from scipy.stats import norm
@@ -9,7 +9,7 @@ from experiments._trial import Experiment, Trial
 
 
 def make_trial(seed: int, n_train: int = 150, n_test: int = 100) -> Trial:
-    """Independent training and test rows; the paper draws both from 1000 rows of each group."""
+    """Draw independent training and test rows; the paper samples both from 1000 rows of each group."""
     random = np.random.RandomState(seed)
     X, y = make_ten_groups(n_train, random_state=random)
     X_test, y_test = make_ten_groups(n_test, random_state=random)

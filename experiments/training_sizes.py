@@ -1,8 +1,9 @@
 """Different numbers of training rows: 50 to 1000 per group, two to five groups (tables 6 to 8).
 
-The paper gives no number of test rows. The standard deviations of table 6 fit shares of about 100 rows per
-group (0.027 at 0.79 in two groups, 0.0176 at 0.785 in five), so we draw 100. Nor does the paper give the
-number of training rows of table 8: it is compared with all.
+The paper does not state the number of test rows. The standard deviations of table 6 correspond to about 100
+test rows per group (0.027 at accuracy 0.79 in two groups, 0.0176 at 0.785 in five groups), so 100 are drawn.
+The paper does not state the number of training rows of table 8 either, so table 8 is compared with all four
+numbers.
 """
 
 from experiments import shifted_groups
@@ -13,7 +14,7 @@ SIZES = (50, 150, 500, 1000)
 
 
 def make_trial(seed: int, n_groups: int, n_train: int, n_test: int = 100) -> Trial:
-    """Rows of the first groups of the section before."""
+    """Draw rows of the first `n_groups` shifted groups."""
     return shifted_groups.make_trial(seed, tuple(range(1, n_groups + 1)), n_train, n_test)
 
 

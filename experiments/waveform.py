@@ -1,7 +1,7 @@
-"""Waveform data: three classes, 21 variables with waves and 19 of noise; the paper's result is missing.
+"""Waveform data: three classes, 21 variables with waves and 19 variables of noise.
 
-The paper gives no numbers of rows; we take 100 of each class to learn from and 100 to judge by, out of UCI's
-5000.
+The paper has no result, and does not state numbers of rows. A trial has 100 training and 100 test rows of
+each class, out of the 5000 rows of UCI.
 """
 
 from functools import lru_cache
@@ -13,20 +13,20 @@ from corral.datasets import load_waveform
 from experiments._methods import RANGE, SEQUENTIAL, STANDARD
 from experiments._trial import Experiment, Trial, split_by_row
 
-# Base waves over 21 points, and the two of them that each class mixes.
+# Three base waves over 21 points, and the two base waves that are mixed in each class.
 WAVES = np.maximum(6.0 - np.abs(np.arange(21) - np.array([[6], [14], [10]])), 0.0)
 PAIRS = ((0, 1), (0, 2), (1, 2))
 
 
 def make_trial(seed: int, n_train: int = 100, n_test: int = 100) -> Trial:
-    """Rows of each class out of UCI's table."""
+    """Draw disjoint training and test rows of each class."""
     X, y = _waves()
     train, test = split_by_row(y, n_train, n_test, seed)
     return Trial(X[train], y[train], X[test], y[test], _log_densities(X[test]))
 
 
 def _log_densities(X: np.ndarray) -> np.ndarray:
-    """Integral over the share u of the first wave, by Gauss-Legendre; the noise columns cancel."""
+    """Integrate densities over the share u of the first wave by Gauss-Legendre; the noise columns cancel."""
     nodes, weights = np.polynomial.legendre.leggauss(40)
     u = (nodes[:, np.newaxis] + 1.0) / 2.0
     joint = []

@@ -227,7 +227,7 @@ def test_refuses_parameters(change, complaint):
     [
         (
             pd.date_range("2020", periods=len(X)),
-            "holds dates, which only CorralClassifier makes variables of",
+            "holds dates, which DaskCorralClassifier does not support",
         ),
         (np.where(Y == 4, np.inf, 1.0), "holds an infinite value"),
         ([f"id {i}" for i in range(len(X))], "holds more than 100 categories"),
@@ -248,8 +248,8 @@ def test_refuses_unknown_categories_and_groups():
     for rows, labels, options, groups, complaint in (
         (ordered, y, {}, None, "Column 'size' is ordered, but its categories are not known"),
         (FRAME, Y, {"categorical_features": None}, None, "Column 'colour' holds values .*asks for numbers"),
-        (*chunked(), {}, np.where(GROUPS == 3, np.nan, GROUPS), "groups must name a group for each row"),
-        (*chunked(), {}, Y, "groups must have rows of some class in at least two groups"),
+        (*chunked(), {}, np.where(GROUPS == 3, np.nan, GROUPS), "each row must have a group"),
+        (*chunked(), {}, Y, "groups must spread some class over at least two groups"),
     ):
         with pytest.raises(ValueError, match=complaint):
             DaskCorralClassifier(**FEW, **options).fit(rows, labels, groups=groups)

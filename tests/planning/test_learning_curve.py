@@ -239,7 +239,7 @@ def test_a_subsample_of_many_rows_is_used(table, monkeypatch):
     loss = curve.measured.accuracy_law().loss(2.0)
     assert curve.accuracy(120) == (1 - loss.value, 1 - loss.high, 1 - loss.low)
     measured, ahead = repr(curve).splitlines()[:2]
-    assert "by leave-one-out of a subsample of 60; more rows are extrapolated" in measured
+    assert "by leave-one-out of a subsample of 60; scores with more rows are extrapolated" in measured
     assert ahead.startswith(f"  accuracy: {curve.accuracy(120)} with 120 rows, ")
 
 
@@ -317,8 +317,8 @@ def test_a_result_in_words_and_as_a_table(curve):
     twice = curve.recall(1, 240)  # of as many rows of all classes
     assert lines[2][2] == f"{twice.value:.3f} ({twice.low:.3f} to {twice.high:.3f})"
     text = repr(curve).splitlines()
-    first = f"LearningCurve: accuracy {lines[0][1]} with the 120 rows there are, estimated by leave-one-out"
-    assert text[0] == f"{first}; more rows are extrapolated, with 90% intervals"
+    first = f"LearningCurve: accuracy {lines[0][1]} with the current 120 rows, estimated by leave-one-out"
+    assert text[0] == f"{first}; scores with more rows are extrapolated; 90% intervals"
     assert text[1].startswith(f"  accuracy: {lines[0][1]} with 120 rows, ")  # one accuracy of the same rows
     assert f"{curve.history['accuracy'].iloc[0]:.3f}" != lines[0][1][:5]
     assert f"{curve.history['accuracy'].iloc[0]:.3f}" not in text[0]
@@ -340,9 +340,9 @@ def test_a_result_in_words_and_as_a_table(curve):
     ("goal", "words"),
     [
         (0.5, "the current rows are probably enough"),
-        (0.85, "about 200 rows in all ('a' 100, 'b' 100), 100 more than now, 90% interval 200 to 200"),
-        (0.899, "more than 10000 rows, if any number will do"),
-        (0.95, "probably no number of rows will do; the chance that some number does is 0%"),
+        (0.85, "about 200 rows in total ('a': 100, 'b': 100), 100 more than now, 90% interval 200 to 200"),
+        (0.899, "more than 10000 rows, if any number is enough"),
+        (0.95, "probably no number of rows is enough; the probability that some number is enough is 0%"),
     ],
 )
 def test_needs_in_words(goal, words, monkeypatch):
@@ -401,7 +401,7 @@ def test_tables_as_they_are_and_a_class_of_one_row():
         ({"estimator": RodeoClassifier()}, "a CorralClassifier for method='curve', got Rodeo"),
         (
             {"X": lambda label, n: None},
-            "method='curve' needs a table of rows, got a callable, which method='bound' takes",
+            "method='curve' needs a table of rows, got a callable; only method='bound'",
         ),
         ({"step": 3}, "step belongs to method='bound'"),
         ({"allocation": "proportional"}, "allocation belongs to method='bound'"),

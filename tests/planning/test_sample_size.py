@@ -194,7 +194,7 @@ def test_a_run_is_that_of_the_oracle(cutpoint, empty):
     )
     assert len(expected) > 3
     # The first run ends without rows, the second one at its tolerance in the second pass, unless the bound
-    # means nothing.
+    # is not informative.
     reached = expected if (cutpoint, empty) == (-1.0, "none") else expected[:2]
     for tolerance, passes in ((1e-3, expected), (expected[1]["epsilon"] * (1 + 1e-6), reached)):
         result = estimate_sample_sizes(
@@ -305,7 +305,7 @@ def test_a_class_that_is_never_predicted_is_measured_at_its_own_samples():
     assert np.all(np.isfinite(result.steps[-1].B))
 
 
-def test_a_bound_that_means_nothing_says_so():
+def test_a_bound_that_is_not_informative_has_caveats():
     # Two classes that differ a little in every one of many variables, as tables of measurements do.
     y = np.repeat(["a", "b"], 60)
     X = np.random.default_rng(0).normal(0.7 * (y == "b")[:, np.newaxis], 1.0, (120, 34))
@@ -319,16 +319,14 @@ def test_a_bound_that_means_nothing_says_so():
     assert result.extrapolation is None
     assert " <= 0.5 with 80 rows" in repr(result)
     assert "class 'a': 40 rows, no relevant variables" in repr(result)
-    assert "means nothing: no variable is relevant for 'a', 'b', so their densities are unknown" in repr(
-        result
-    )
-    assert "and no tolerance is reached, however small epsilon is" in repr(result)
+    assert "not informative: no variable is relevant for 'a', 'b', so epsilon does not bound" in repr(result)
+    assert "and the run does not converge, although epsilon is at most the tolerance" in repr(result)
     assert "extrapolation" not in repr(result)
 
     result = run(estimator=RodeoClassifier(cutpoint=-100.0), empty="all")
     assert_array_equal(result.steps[-1].r, [34, 34])
     assert result.epsilon > 5
-    assert result.caveats == ["an excess error is at most 1, and the bound is not smaller"]
+    assert result.caveats == ["the bound is at least 1, which no excess error exceeds"]
     assert "extrapolation (not measured): more than 10000 times the rows" in repr(result)
 
 
@@ -367,7 +365,7 @@ def test_result_of_a_run_that_did_not_converge(unfinished):
         f"  epsilon {unfinished.epsilon:.4g} > 0.3 with 200 rows after 9 steps; accuracy"
     )
     assert lines[2] == "  class 1: 100 rows, 2 relevant variables"
-    assert lines[4].startswith("  extrapolation (not measured): 0.3 would take about")
+    assert lines[4].startswith("  extrapolation (not measured): epsilon 0.3 would need about")
     assert lines[5].startswith("    class 1: ")
     assert lines[5].endswith(" more than now")
 
@@ -587,16 +585,19 @@ def test_bad_rows_are_refused(table):
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
-        (lambda label, n: (np.zeros((n, 2)), ["c"] * n), "returned the class 'c' when it was asked for 'a'"),
-        (lambda label, n: (np.zeros((n, 2)), ["a"] * n), "returned the class 'a' when it was asked for 'b'"),
+        (lambda label, n: (np.zeros((n, 2)), ["c"] * n), "a row of class 'c', but class 'a' was requested"),
+        (lambda label, n: (np.zeros((n, 2)), ["a"] * n), "a row of class 'a', but class 'b' was requested"),
         (lambda label, n: np.zeros((n, 2)), "must return rows and their labels, got ndarray"),
         (lambda label, n: None, "must return rows and their labels, got NoneType"),
         (
             lambda label, n: (np.zeros((n + 1, 2)), [label] * (n + 1)),
-            "returned 41 rows and 41 labels when .* 40",
+            "returned 41 rows and 41 labels, but 40",
         ),
         (lambda label, n: (np.zeros((n, 2)), [label]), "returned 40 rows and 1 labels"),
-        (lambda label, n: (np.zeros((n, 1 + (label == "b"))), [label] * n), "returned 2 variables after 1"),
+        (
+            lambda label, n: (np.zeros((n, 1 + (label == "b"))), [label] * n),
+            "returned 2 variables, but 1 before",
+        ),
         (lambda label, n: (np.zeros((n - 1, 2)), [label] * (n - 1)), "class 'a' has 39 rows, fewer than"),
         (lambda label, n: (np.full((n, 2), np.nan), [label] * n), "NaN"),
     ],

@@ -1,4 +1,4 @@
-"""The pool of class densities for training rows on the workers of a Dask cluster, or on disk."""
+"""`DaskCorralClassifier`, which is fitted to training rows on the workers of a Dask cluster, or on disk."""
 
 try:
     import dask.dataframe  # noqa: F401

@@ -1,4 +1,4 @@
-"""Columns of text, categories and booleans on a cluster: their categories, and partitions as numbers."""
+"""Find the categories of columns on a cluster, and encode partitions as numbers."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ from corral.estimators.encoding import (
 from corral.estimators.tables import ColumnKindWarning
 from corral.estimators.validation import warn_user
 
-# A column with more categories is probably an id, and its values may not fit into the memory of this process.
+# A column with more categories probably contains ids, and the ids may not fit into the memory of this
+# process.
 _MOST_CATEGORIES = 10_000
 
 
 def learn_encoding(X: Any, categorical: Any, client: Any) -> Encoding:
-    """Learn the categories of all columns that have some, in one pass over these columns."""
+    """Find the categories of all columns that are not numbers or are listed in `categorical`, in one pass."""
     names = names_of(X, X.shape[1])
     dtypes = [X.dtype] * X.shape[1] if isinstance(X, da.Array) else list(X.dtypes)
     columns = [_without_rows(name, dtype) for name, dtype in zip(names, dtypes, strict=True)]
@@ -58,30 +59,32 @@ def learn_encoding(X: Any, categorical: Any, client: Any) -> Encoding:
         columns[j] = replace(columns[j], kind=kind, cells=as_objects(list(present)))
         if j not in named and columns[j].is_text and parse_dates(present) is not None:
             warn_user(
-                f"Column {names[j]!r} holds dates as text, of which only CorralClassifier makes variables: "
-                "each counts as a category. Name it in categorical_features if this is right.",
+                f"Column {names[j]!r} holds dates as text. DaskCorralClassifier treats each date as a "
+                "category; list the column in categorical_features if this is right. CorralClassifier "
+                "derives variables from dates.",
                 ColumnKindWarning,
             )
     return Encoding.learn(columns, range(len(columns)))
 
 
 def _without_rows(name: str, dtype: Any) -> TableColumn:
-    """A column without rows, by its type; refuse a type that is neither numbers nor text."""
+    """Make a column of the given type without rows; raise ValueError if the type is not supported."""
     if isinstance(dtype, pd.CategoricalDtype) and (
         dtype.categories is None or "__UNKNOWN_CATEGORIES__" in dtype.categories
     ):
         if dtype.ordered:
             raise ValueError(
-                f"Column {name!r} is ordered, but its categories are not known; make them known by "
+                f"Column {name!r} is ordered, but its categories are not known to dask; call "
                 f"X[{name!r}].cat.as_known()."
             )
-        dtype = "string"  # in the order of their values, as text; "str" is objects before pandas 3
+        # Text has its categories in alphabetical order. In pandas before version 3, "str" means objects.
+        dtype = "string"
     frame = pd.DataFrame({name: pd.Series(dtype=dtype)})
     kind = kind_of(*series_of(frame))
     if kind == "dates":
         raise ValueError(
-            f"Column {name!r} holds dates, which only CorralClassifier makes variables of: leave it out, or "
-            "write numbers in its place, such as days and months."
+            f"Column {name!r} holds dates, which DaskCorralClassifier does not support: leave the column "
+            "out, or replace it by numbers, such as days and months."
         )
     if kind in ("objects", "other"):
         raise ValueError(f"Column {name!r} holds values of type {dtype}; give numbers or text instead.")
@@ -90,7 +93,7 @@ def _without_rows(name: str, dtype: Any) -> TableColumn:
 
 @delayed
 def _values(block: Any, names: list[str]) -> list[set[Any]]:
-    """Distinct values of each column of a partition, without missing values."""
+    """Return the distinct values of each column of a partition, without missing values."""
     values = []
     for name, column in zip(names, columns_of(block), strict=True):
         _refuse_many(name, column.factorized[1])
@@ -101,13 +104,13 @@ def _values(block: Any, names: list[str]) -> list[set[Any]]:
 def _refuse_many(name: str, categories: Any) -> None:
     if len(categories) > _MOST_CATEGORIES:
         raise ValueError(
-            f"Column {name!r} holds more than {_MOST_CATEGORIES} categories: leave it out if it names "
-            "rows, or merge some."
+            f"Column {name!r} holds more than {_MOST_CATEGORIES} categories: leave the column out if "
+            "it identifies rows, or merge categories."
         )
 
 
 def encode_part(X: Any, names: Sequence[str], encoding: Encoding) -> Floats:
-    """Numbers (n_rows, n_features) of a partition, NaN for missing values."""
+    """Encode a partition as numbers (n_rows, n_features), NaN for missing values."""
     columns = columns_of(X if hasattr(X, "iloc") else np.asarray(X))
     named = [replace(column, name=name) for column, name in zip(columns, names, strict=True)]
     return encoding.encode(named)[0]

@@ -1,4 +1,8 @@
-"""Fit a pool to rows on a cluster: members from a sample of the rows, compressed classes from all rows."""
+"""Fit a pool on a cluster: members to a sample of the rows, centroids of compressed classes to all rows.
+
+A class with more than `max_rows` rows is compressed: its rows are divided into cells, and each cell is
+replaced by the mean of its rows, the centroid.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ from corral.pool.model import PoolModel
 def all_rows(
     sources: Sequence[Source], overview: Overview, categories: Integers | None, client: Any
 ) -> TrainingRows:
-    """Bring all rows with positive weight to this process."""
+    """Return all rows with positive weight, in this process."""
     sampled = sample_rows(sources, overview, overview.n_rows.sum(axis=0), 0, client)
     return _training(sampled.take(np.argsort(sampled.numbers)), categories)
 
@@ -40,10 +44,10 @@ def learn_cluster_pool(
     computation: Computation,
     client: Any,
 ) -> PoolModel:
-    """Learn a pool, as `learn_pool` does, if a class has more than `max_rows` rows.
+    """Fit a pool, as `learn_pool` does, if a class has more than `max_rows` rows.
 
-    `categories` (n_features,) are numbers of categories, 0 for measurements, or None if all variables are
-    measurements. `block_rows` rows of a class are averaged at once.
+    `categories` (n_features,) are numbers of categories, 0 for measurements; None if all variables are
+    measurements. A task averages at most `block_rows` rows of a class.
     """
     assert settings.max_rows is not None
     n_rows = overview.n_rows.sum(axis=0)
@@ -77,7 +81,10 @@ def _training(rows: Part, categories: Integers | None) -> TrainingRows:
 def _compress_rows(
     plan: CompressionPlan, sampled: Part, blocks: list[list[Pieces]], client: Any
 ) -> dict[int, Centroids]:
-    """Average all rows of compressed classes, block by block; `sampled` is the sample with duplicates."""
+    """Compute the centroids of each compressed class (by code) from all rows, block by block.
+
+    `sampled` is the sample before duplicates were merged. Rows that `plan` holds out are left out.
+    """
     sample = plan.rows
     row_of_sample = np.arange(len(sampled.X)) if sample.duplicates is None else sample.duplicates
     held_out = shared(sampled.numbers[np.isin(row_of_sample, sample.group_ids[plan.held_out])])

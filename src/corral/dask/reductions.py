@@ -1,4 +1,4 @@
-"""Run tasks on a cluster, and merge their results in order."""
+"""Run tasks on a cluster, and merge the results in a fixed order."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from distributed import default_client
 from distributed.client import ClosedClientError
 from distributed.comm import CommClosedError
 
-# Results that one task merges.
+# Largest number of results that one task merges.
 _FAN_IN = 16
 
 
 def compute(tasks: Iterable[Any], client: Any) -> list[Any]:
-    """Run tasks on the cluster of a client, or by dask's default without a client."""
+    """Run tasks on the cluster of a client, or with the default scheduler of dask if the client is None."""
     try:
         return list(dask.compute(*tasks, scheduler=client))
     except (CancelledError, ClosedClientError, CommClosedError) as error:
         raise ConnectionError(
-            "the Dask cluster has gone away; connect to a cluster and fit again."
+            "the Dask cluster is not available any more; connect to a cluster and fit again."
         ) from error
 
 
 def current_client(client: Any) -> Any:
-    """The given client, or dask's current one, or None without a cluster."""
+    """Return the given client, else the current client of dask, else None if there is no cluster."""
     if client is None:
         with suppress(ValueError):
             return default_client()
@@ -36,7 +36,7 @@ def current_client(client: Any) -> Any:
 
 
 def tree(parts: Sequence[Delayed], merge: Callable[[Sequence[Any]], Any]) -> Delayed:
-    """Merge results in order, 16 at a time."""
+    """Merge the results of tasks in order; each task merges at most 16 results."""
     merged = list(parts)
     while len(merged) > 1:
         merged = [
@@ -51,5 +51,5 @@ def _merged(merge: Callable[[Sequence[Any]], Any], *parts: Any) -> Any:
 
 
 def shared(argument: Any) -> Delayed:
-    """An argument as a task of its own: it is sent to a worker once, not with every task."""
+    """Make a task of an argument, so that the argument is sent once to each worker, not with every task."""
     return delayed(argument, pure=False, traverse=False)

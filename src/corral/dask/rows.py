@@ -1,8 +1,10 @@
-"""Collections become blocks with a fixed number of rows of one class, in the order of the rows.
+"""Read the partitions of dask collections, and regroup their rows into blocks of one class.
 
-Block b of a class holds its rows bB to (b + 1)B - 1, counted over all partitions. So blocks depend neither on
-the number of workers nor on the partitions, and a row on the border of two cells always falls into the same
-one. Blocks are tasks, which dask repeats from the source if a worker is lost.
+Rows with weight 0 are left out. The remaining rows of a class are counted over all partitions: block b has
+the rows bB to (b + 1)B - 1, and the last block may have fewer than B rows. So blocks depend neither on the
+number of workers nor on the partitions, and a row between two cells is always assigned to the same cell,
+because coordinates are rounded in the same way. Blocks are tasks, which dask repeats from the source if a
+worker is lost.
 """
 
 from __future__ import annotations
@@ -35,52 +37,49 @@ class Part(NamedTuple):
     X: Floats  # (n_rows, n_features) values
     y: NDArray[Any]  # (n_rows,) labels
     weights: Floats | None  # (n_rows,) or None if all rows have weight 1
-    groups: NDArray[Any] | None  # (n_rows,) names of groups, or None without groups
-    numbers: Integers  # (n_rows,) positions among all rows
+    groups: NDArray[Any] | None  # (n_rows,) group labels, or None if there are no groups
+    numbers: Integers  # (n_rows,) indices among the rows of all partitions
 
     def take(self, which: Any) -> Part:
-        """The rows of a mask, slice or index."""
+        """Select rows by a mask, slice or index array."""
         return Part(*(None if column is None else column[which] for column in self))  # type: ignore[arg-type]
 
     def with_weight(self) -> Part:
-        """Drop the rows without weight, as `LabelledRows` does."""
+        """Return the rows with positive weight."""
         return self if self.weights is None else self.take(self.weights > 0.0)
 
 
 def concatenate(parts: Sequence[Part]) -> Part:
-    """All rows of at least one part, in order."""
+    """Concatenate at least one part in order."""
     columns = zip(*parts, strict=True)
     return Part(*(None if column[0] is None else np.concatenate(column) for column in columns))  # type: ignore[arg-type]
 
 
 class Source(NamedTuple):
-    """A partition before it is read.
+    """A partition that is not in memory; every task that needs the rows reads the partition again."""
 
-    Every task below reads it again and keeps nothing: large partitions should be in memory once.
-    """
-
-    # tasks that make values, labels, weights and groups, or one frame of all of them
+    # tasks that return values, labels, weights and groups; or one task that returns a frame of all these
+    # columns
     columns: tuple[Delayed, ...]
     names: list[str]  # names of the variables
-    # weighted, grouped: whether there are weights and groups
-    weighted: bool
-    grouped: bool
-    encoding: Encoding  # turns values into numbers, NaN for missing values
-    first: int = 0  # position of its first row among all rows, set by `survey`
+    weighted: bool  # whether rows have weights
+    grouped: bool  # whether rows have groups
+    encoding: Encoding  # encodes values as numbers, NaN for missing values
+    first: int = 0  # index of the first row of the partition among all rows, set by `survey`
 
 
 class Overview(NamedTuple):
-    """Numbers of rows of all partitions, which are needed to cut blocks."""
+    """Labels, and numbers of rows of all partitions."""
 
-    labels: NDArray[Any]  # (n_classes,)
+    labels: NDArray[Any]  # (n_classes,) sorted class labels
     n_rows: Integers  # (n_parts, n_classes) rows with positive weight
-    totals: Floats  # (n_classes,) total weights of all partitions
-    n_given: int  # number of rows, with and without weight
-    has_missing: bool  # whether a value is missing
+    totals: Floats  # (n_classes,) sums of weights in all partitions
+    n_given: int  # number of rows, including rows with weight 0
+    has_missing: bool  # whether a row with positive weight has a missing value
 
 
 def as_collection(X: Any, chunk: int) -> Any:
-    """X as a dask array of two dimensions or a dataframe; tables in memory are cut into chunks."""
+    """Return X as a two-dimensional dask array or a dask dataframe; a table in memory is cut into chunks."""
     if not is_collection(X):
         if hasattr(X, "iloc"):
             X = dd.from_pandas(X, chunksize=chunk, sort=False)
@@ -95,7 +94,10 @@ def as_collection(X: Any, chunk: int) -> Any:
 
 
 def partitions(X: Any, y: Any, weights: Any, groups: Any, encoding: Encoding) -> list[Source]:
-    """The partitions of collections or of columns in memory; `as_collection` returns X."""
+    """Make the sources of all partitions of X, with labels, weights and groups.
+
+    X is a result of `as_collection`; the other columns are collections or in memory.
+    """
     others = {"y": y, "sample_weight": weights, "groups": groups}
     others = {name: column for name, column in others.items() if column is not None}
     read: dict[str, Any] = {
@@ -105,7 +107,7 @@ def partitions(X: Any, y: Any, weights: Any, groups: Any, encoding: Encoding) ->
         "encoding": encoding,
     }
     if all(isinstance(column, dd.DataFrame | dd.Series) for column in (X, *others.values())):
-        # All columns together, because dask may merge different partitions of each.
+        # X and the columns are joined, because dask may merge partitions of each of them differently.
         joined = dd.map_partitions(_join, X, *others.values(), align_dataframes=False)
         return [Source((part,), **read) for part in joined.to_delayed()]
     if isinstance(X, dd.DataFrame):
@@ -116,7 +118,7 @@ def partitions(X: Any, y: Any, weights: Any, groups: Any, encoding: Encoding) ->
 
 
 def _alike(name: str, column: Any, X: da.Array) -> da.Array:
-    """A column as an array with the chunks of X."""
+    """Return a column as a dask array with the chunks of X."""
     chunks = X.chunks[0]
     has_sizes = not np.isnan(chunks).any()
     if not is_collection(column):
@@ -142,10 +144,12 @@ def _alike(name: str, column: Any, X: da.Array) -> da.Array:
 
 
 def _join(X: pd.DataFrame, *columns: pd.Series | pd.DataFrame) -> pd.DataFrame:
-    """One frame with numbered columns; indices are ignored."""
+    """Join X and the columns by position into one frame with the column names 0, 1, ..."""
     for column in columns:
         if len(column) != len(X):
-            raise ValueError(f"a partition of X has {len(X)} rows, but {len(column)} labels or weights.")
+            raise ValueError(
+                f"a partition of X has {len(X)} rows, but {len(column)} labels, weights or groups."
+            )
     joined = pd.concat([part.reset_index(drop=True) for part in (X, *columns)], axis=1)
     return joined.set_axis(range(joined.shape[1]), axis=1)
 
@@ -167,17 +171,20 @@ def read_part(source: Source) -> Part:
 
 
 def _names_of_groups(column: Any) -> NDArray[Any]:
-    """Names of the groups of rows; each row must have one."""
+    """Return group labels (n_rows,); raise ValueError if a row has no group."""
     groups: NDArray[Any] = column_or_1d(np.asarray(column))
     if pd.isna(groups).any():
-        raise ValueError("groups must name a group for each row, but a row of a partition has none.")
+        raise ValueError("each row must have a group, but a row of a partition has none.")
     return groups.astype(str) if groups.dtype.kind == "O" else groups
 
 
 def survey(sources: Sequence[Source], client: Any) -> tuple[list[Source], Overview]:
-    """Count the rows of all partitions, and set the positions of their first rows; refuse a single class."""
+    """Count the rows of all partitions, and set the index of the first row of each partition.
+
+    Raise ValueError if there are fewer than two classes.
+    """
     n_given, labels, n_rows, counts, has_missing = zip(*compute(map(_counts, sources), client), strict=True)
-    # An empty partition may have lost the kind of its labels.
+    # The labels of an empty partition may have another type.
     filled = [p for p, names in enumerate(labels) if names.size]
     if not filled:
         raise ValueError("X and y must hold rows with a positive weight, got none.")
@@ -196,7 +203,10 @@ def survey(sources: Sequence[Source], client: Any) -> tuple[list[Source], Overvi
 
 @delayed
 def _counts(source: Source) -> tuple[int, NDArray[Any], Integers, Floats, bool]:
-    """Number of rows; labels with numbers of weighted rows and their weights; whether a value is missing."""
+    """Return the number of rows, the labels, the row count and weight of each label, and `has_missing`.
+
+    Only the number of rows includes rows with weight 0.
+    """
     every = read_part(source)
     part = every.with_weight()
     labels, codes = np.unique(part.y, return_inverse=True)
@@ -206,7 +216,7 @@ def _counts(source: Source) -> tuple[int, NDArray[Any], Integers, Floats, bool]:
 
 
 def class_blocks(sources: Sequence[Source], overview: Overview, block_rows: int) -> list[list[Pieces]]:
-    """Tasks that make the pieces of each block of each class; each piece is a `Part`."""
+    """Make tasks that return the pieces of each block of each class; a piece is a `Part` of one partition."""
     splits = [_split(source, overview.labels) for source in sources]
     blocks: list[list[Pieces]] = []
     for a, n_rows in enumerate(overview.n_rows.T):

@@ -1,7 +1,7 @@
 """A sample of rows that depends only on their positions and a seed, not on partitions or workers.
 
-A counter-based generator makes a random number for the position of each row, so that any worker computes it
-without the rows before. The sample has the rows of each class with the smallest numbers.
+A counter-based generator computes the random number of a row from the position of the row alone. The sample
+of a class has the rows with the smallest random numbers.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from corral.dask.reductions import compute, shared
 from corral.dask.rows import Overview, Part, Source, concatenate, read_part
 from corral.data.subsample import smallest_by_class
 
-# Numbers per step of the generator.
+# Random numbers per step of the generator.
 _AT_ONCE = 4
 
-# Workers send the rows whose numbers are below a limit. Its expected number of rows exceeds the wanted one by
-# so many standard deviations: only once in 10^9 samples a class has fewer rows than wanted.
+# Workers send the rows whose random numbers are below a limit. The expected number of these rows exceeds the
+# sample size by this number of standard deviations, so that only one sample in 10^9 has too few rows.
 _DEVIATIONS = 6.0
 
 
 def random_numbers(first: int, n: int, seed: int) -> NDArray[np.uint64]:
-    """Random numbers of the n rows from position `first` on, uniform from 0 to 2^64 - 1."""
+    """Generate random integers (n,), uniform from 0 to 2^64 - 1, of the rows from position `first` on."""
     generator = np.random.Philox(key=seed).advance(first // _AT_ONCE)
     skipped = first % _AT_ONCE
     return generator.random_raw(skipped + n)[skipped:].astype(np.uint64)
@@ -36,7 +36,10 @@ def random_numbers(first: int, n: int, seed: int) -> NDArray[np.uint64]:
 def sample_rows(
     sources: Sequence[Source], overview: Overview, sizes: Integers, seed: int, client: Any
 ) -> Part:
-    """Sample `sizes` (n_classes,) rows of each class, or all if it has no more, class by class."""
+    """Sample `sizes` (n_classes,) rows of each class, or all rows of smaller classes.
+
+    Only rows with positive weight are sampled. The result is ordered by class.
+    """
     totals = overview.n_rows.sum(axis=0)
     limits = shared(_limits(totals, sizes))
     labels = shared(overview.labels)
@@ -49,7 +52,7 @@ def sample_rows(
 
 
 def _limits(totals: Integers, sizes: Integers) -> list[int]:
-    """Limit of the random numbers of each class, below which rows are sent."""
+    """Compute for each class the limit below which rows are sent."""
     limits = []
     for n, size in zip(totals.tolist(), sizes.tolist(), strict=True):
         expected = size + _DEVIATIONS * (size**0.5 + _DEVIATIONS)
@@ -61,7 +64,7 @@ def _limits(totals: Integers, sizes: Integers) -> list[int]:
 def _sample_part(
     source: Source, labels: NDArray[Any], limits: list[int], seed: int
 ) -> tuple[Part, NDArray[np.uint64]]:
-    """Rows of a partition whose random numbers are below the limits, and these numbers."""
+    """Return the rows of a partition whose random numbers are below the limits, and the random numbers."""
     every = read_part(source)
     part = every.with_weight()
     numbers = random_numbers(source.first, len(every.X), seed)[part.numbers - source.first]

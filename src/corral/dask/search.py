@@ -1,4 +1,4 @@
-"""DaskCorralClassifier: a pool of class densities for rows that do not fit into one machine."""
+"""`DaskCorralClassifier`, a `CorralClassifier` of training rows that need not fit into one machine."""
 
 from __future__ import annotations
 
@@ -22,50 +22,49 @@ from corral.estimators.validation import check_integer, take_names_from, unchang
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DaskCorralClassifier(CorralClassifier):
-    """`CorralClassifier` of training rows on the workers of a Dask cluster, or on disk.
+    """`CorralClassifier` that is fitted to training rows on the workers of a Dask cluster, or on disk.
 
-    The rows are read partition by partition, three times: to count them, to sample rows of each class, and to
-    compress the classes. The result is an ordinary model of few rows in this process. It predicts dask
-    collections block by block, explains rows, and can be written to reports.
+    The rows are read partition by partition, three times: to count rows, to sample rows of each class, and to
+    compress large classes, that is to replace their rows by centroids. Columns of text and categories are
+    read once more, to find the categories. The fitted model is in the memory of this process and has the
+    methods of `CorralClassifier`; it predicts dask collections block by block.
 
-    The same partitions give the same bits on any number of workers, and other partitions the same numbers to
-    1e-10: rows are sampled by their positions. If no class has more than `max_rows` rows, the model equals
-    that of `CorralClassifier` for the same rows.
+    The result depends on the order of the rows, but not on the number of workers. With other partitions,
+    results agree to 1e-10. If no class has more than `max_rows` rows, the model equals that of
+    `CorralClassifier`.
 
     Parameters
     ----------
     client : distributed.Client, default=None
-        The cluster. None means dask's default: the cluster of the current client, or threads of this process
-        without any network.
+        Client of the cluster. None for the current client of dask or, if there is none, for threads of this
+        process.
     block_rows : int, default=100_000
-        Rows of a class that are compressed at once, independent of partitions; and rows in a partition of a
-        table in memory.
+        Number of rows of a class that a task compresses, independent of the partitions; also the number of
+        rows per partition into which a table in memory is divided.
     max_rows : int, default=3000
         As in `CorralClassifier`.
     priors, class_weight, min_effect, categorical_features, n_jobs, verbose, random_state
-        As in `CorralClassifier`; the search runs on threads of this process, predictions of collections run
-        on the cluster.
+        As in `CorralClassifier`. Members are fitted on threads of this process; predictions of collections
+        run on the cluster.
 
     Attributes
     ----------
     client_ : distributed.Client or None
-        The cluster that has read the rows; None for threads of this process.
+        Client that was used by `fit`; None for threads of this process.
     members_, member_weights_, cv_accuracy_, model_, classes_, class_count_, markers_, and others
-        As in `CorralClassifier`. `class_count_` counts all rows.
+        As in `CorralClassifier`. `class_count_` includes all rows, not only the sample.
 
     See Also
     --------
-    CorralClassifier : For rows that fit one machine. Its predictions take dask collections, too.
+    CorralClassifier : For training rows that fit into memory; also predicts dask collections.
 
-    Notes
-    -----
-    `X` and `y`, and weights and groups if there are any, are dask arrays or dataframes with the same
-    partitions, which may be empty or of unknown size, or arrays and frames in memory. A frame may hold text,
-    categories, booleans and missing values. The index of frames is ignored. Duplicates are merged, and groups
-    left out, among the sampled rows.
+    Notes ----- `X`, `y`, weights and groups are dask arrays or dataframes with the same partitions, or arrays
+    and frames in memory. Partitions may be empty or of unknown size. A frame may have text, categories,
+    booleans and missing values. Indices of frames are ignored. Duplicates are merged, and groups are left
+    out, only within the sampled rows.
 
-    Each worker holds one partition per thread, and a few times as much for a moment: partitions should be
-    small relative to its memory. A lost worker is replaced, and its tasks are repeated.
+    Each thread of a worker needs memory for several partitions. If a worker is lost, other workers
+    repeat its tasks.
 
     Examples
     --------
@@ -75,7 +74,7 @@ class DaskCorralClassifier(CorralClassifier):
     >>> X, y = make_shifted_groups(200, groups=(4, 5), random_state=0)
     >>> X_test, y_test = make_shifted_groups(150, groups=(4, 5), random_state=1)
     >>> X, y = da.from_array(X, chunks=(100, -1)), da.from_array(y, chunks=100)
-    >>> classifier = DaskCorralClassifier(max_rows=100, random_state=0).fit(X, y)  # real tables need more
+    >>> classifier = DaskCorralClassifier(max_rows=100, random_state=0).fit(X, y)  # use more for real tables
     >>> classifier.score(X_test, y_test) > 0.98
     True
     >>> classifier.class_count_
@@ -89,18 +88,18 @@ class DaskCorralClassifier(CorralClassifier):
     max_rows: int = MAX_ROWS
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Learn a pool of class densities from rows on a cluster.
+        """Fit a pool of class densities to rows on a cluster.
 
         Parameters
         ----------
         X : dask array or dataframe, or array-like, of shape (n_samples, n_features)
             Training rows, possibly with missing values; frames may hold text, categories and booleans.
         y : dask array or series, or array-like, of shape (n_samples,)
-            Their classes; at least two.
+            Classes of the rows; at least two.
         sample_weight : dask array or series, or array-like, of shape (n_samples,), default=None
-            Weights of the rows, up to a common factor; weight 0 equals removal.
+            Weights of the rows. A common factor does not change the result; rows with weight 0 are left out.
         groups : dask array or series, or array-like, of shape (n_samples,), default=None
-            Group of each row: whatever leaves a row out leaves its group out.
+            Group of each row. If a row is left out of a density, all rows of its group are left out.
 
         Returns
         -------
@@ -132,19 +131,24 @@ class DaskCorralClassifier(CorralClassifier):
             )
             return self
 
-    @available_if(lambda estimator: False)  # the model does not keep all rows
+    @available_if(lambda estimator: False)  # the model does not have all rows
     def partial_fit(self, *args: Any, **kwargs: Any) -> Self:
         """Unavailable."""
         raise AssertionError
 
     def _check_parameters(self) -> float:
-        """Refuse a bad parameter before any work; return the smallest effect of a marker."""
+        """Raise ValueError if a parameter is not valid; return the smallest effect of a marker."""
         check_integer("block_rows", self.block_rows)
         check_integer("max_rows", self.max_rows)
         return super()._check_parameters()
 
     def to_local(self) -> CorralClassifier:
-        """Return a `CorralClassifier` with the same model, which needs no cluster."""
+        """Return a `CorralClassifier` with the same model, which does not need a cluster.
+
+        Returns
+        -------
+        local : CorralClassifier
+        """
         check_is_fitted(self)
         shared = CorralClassifier().get_params().keys() & self.get_params().keys()
         local = CorralClassifier(**{name: getattr(self, name) for name in shared})
@@ -153,7 +157,7 @@ class DaskCorralClassifier(CorralClassifier):
         return local
 
     def __sklearn_clone__(self) -> Self:
-        # A client cannot be copied: both estimators share it.
+        # A client cannot be copied, so the clone has the same client.
         parameters = {
             name: value if name == "client" else clone(value, safe=False)
             for name, value in self.get_params(deep=False).items()
@@ -161,11 +165,11 @@ class DaskCorralClassifier(CorralClassifier):
         return type(self)(**parameters)
 
     def __getstate__(self) -> dict[str, Any]:
-        # On a worker, the estimator uses the client of the worker, and the thread of its task.
+        # The client and the threads of this process do not exist on a worker that receives the estimator.
         return {**super().__getstate__(), "client": None, "client_": None, "n_jobs": None}
 
     def _check_columns(self, X: Any) -> None:
-        """Keep the number of columns of a collection, and their names if it has any."""
+        """Set `n_features_in_` and, if the columns of X have names, `feature_names_in_`."""
         names = getattr(X, "columns", None)
         empty = np.empty((0, X.shape[1])) if names is None else pd.DataFrame(columns=names, dtype=np.float64)
         validate_data(self, empty, ensure_min_samples=0)

@@ -1,4 +1,4 @@
-"""How many rows each class needs: by the bound of algorithm 4, or by a learning curve."""
+"""Number of training rows that are needed, estimated by a learning curve or by algorithm 4 of the paper."""
 
 from corral.planning.bound import Extrapolation, SampleSizes, Step
 from corral.planning.curve import LearningCurve, Needed

@@ -1,7 +1,9 @@
-r"""Algorithm 4: how many rows each class needs.
+r"""Algorithm 4 of the paper: add training rows until a bound on the excess error reaches the tolerance.
 
-Theorem 1 bounds the excess error of the classifier over the Bayes rule by the mean L1 error of the class
-densities. The L1 error of a kernel estimate over :math:`r` variables is bounded by its bias and its noise:
+The excess error is the error rate of the classifier minus that of the Bayes rule. Theorem 1 bounds the excess
+error by the mean L1 error of the class densities. The L1 error of a kernel density estimate from :math:`n`
+rows and :math:`r` relevant variables, with bandwidths :math:`h_j`, is bounded by the sum of a bias and a
+noise term:
 
 .. math::
 
@@ -16,15 +18,20 @@ For the Gaussian kernel :math:`\alpha = \int u_j^2 K = 1` and
 .. math::
 
     \hat f(x) = \frac{S}{n (2\pi)^{r/2} \prod_j h_j}, \qquad
-    h_j^2 \frac{\hat f^{(jj)}(x)}{\hat f(x)} = \sum_i w_i (u_{ij}^2 - 1),
+    h_j^2 \frac{\hat f^{(jj)}(x)}{\hat f(x)} = \sum_i w_i (u_{ij}^2 - 1).
 
-so that at a sample from :math:`f` the two integrands, divided by :math:`\hat f(x)`, are
+Each integral is estimated by a mean over samples from :math:`f`. At a sample, the integrands divided by
+:math:`\hat f(x)` are
 
 .. math::
 
-    \frac 1 2 \Big|\sum_i w_i q_i - r\Big| \qquad\text{and}\qquad 2^{-r/4} S^{-1/2}:
+    \frac 1 2 \Big|\sum_i w_i q_i - r\Big| \qquad\text{and}\qquad 2^{-r/4} S^{-1/2}.
 
-they contain no density and no power of a bandwidth, and do not depend on the scales of the variables.
+Neither expression depends on the scales of the variables.
+
+One step of the algorithm fits the classifier and predicts the test samples (E-step), then computes
+:math:`A_y = n_y^{(2 + r_y) / (4 + r_y)}`, :math:`B_y` and the bound :math:`\epsilon = \sum_y A_y B_y / N`,
+with :math:`N = \sum_y n_y` (R-step). If :math:`\epsilon` exceeds the tolerance, rows are added.
 """
 
 from __future__ import annotations
@@ -54,22 +61,23 @@ if TYPE_CHECKING:
 Allocation = Literal["proportional", "optimal"]
 Empty = Literal["none", "all"]
 
-# No number of rows beyond this multiple is printed.
+# Larger multiples of the current rows are printed only as "more than".
 _FARTHEST = 10_000
 
-# Fewest steps for an extrapolation: a line through two points has no residuals.
+# Fewest steps for an extrapolation: a line through two points has no residuals to estimate an interval from.
 _FEWEST_STEPS = 3
 
 
 class Step(NamedTuple):
-    """Result of one pass of algorithm 4.
+    """Result of one step of algorithm 4.
 
     Attributes
     ----------
-    sizes, r : (n_classes,) training rows, and numbers of relevant variables.
-    A, B : (n_classes,) equations A2 and B2.
-    epsilon : A.B / N, with N the sum of the sizes.
-    accuracy : share of the test samples that get the right label.
+    sizes : (n_classes,) numbers of training rows.
+    r : (n_classes,) numbers of relevant variables.
+    A, B : (n_classes,) values of equations A2 and B2 of the paper.
+    epsilon : bound on the excess error, the sum of A * B divided by the sum of the sizes.
+    accuracy : share of the test samples that are predicted correctly.
     """
 
     sizes: Integers
@@ -82,12 +90,14 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Extrapolation:
-    """Sizes at which epsilon would reach the tolerance if it kept falling; not a measurement.
+    """Estimated training rows at which epsilon would reach the tolerance, extrapolated from the steps.
 
     Attributes
     ----------
-    total, low, high : estimate of N, and the ends of its 90 % interval; infinite if epsilon does not fall.
-    sizes, sizes_low, sizes_high : (n_classes,) total, low and high divided among the classes.
+    total : estimated number of rows of all classes; infinite if epsilon does not fall from step to step.
+    low, high : ends of the 90% interval of the total. `high` is infinite if epsilon does not clearly fall;
+        `low` is at least the number of rows in the last step.
+    sizes, sizes_low, sizes_high : (n_classes,) `total`, `low` and `high` divided among the classes.
     """
 
     total: float
@@ -100,7 +110,7 @@ class Extrapolation:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SampleSizes:
-    """How many rows each class needs, as returned by `estimate_sample_sizes`.
+    """Training rows that each class needs, as returned by `estimate_sample_sizes` with ``method="bound"``.
 
     Attributes
     ----------
@@ -109,29 +119,32 @@ class SampleSizes:
     sizes : ndarray of shape (n_classes,)
         Training rows of each class in the last step.
     epsilon : float
-        Bound on the excess error with these sizes.
+        Bound on the excess error in the last step: the error rate of the classifier minus that of the Bayes
+        rule.
     accuracy : float
-        Share of the test samples that got the right label with these sizes.
+        Share of the test samples that are predicted correctly in the last step.
     tolerance : float
-        Required bound.
+        Largest acceptable epsilon.
     converged : bool
         Whether epsilon is at most the tolerance, and every class has a relevant variable.
     reason : str
         Why the run ended.
     caveats : list of str
-        Why the bound of the last step means nothing; empty if it means something.
+        Reasons why the bound of the last step is not informative; empty if there are none.
     steps : list of Step
         Result of each step.
     history : DataFrame
-        The same as a table.
+        Table of the steps (needs pandas), with the columns N (rows of all classes), epsilon and accuracy, and
+        with size, r, A and B, which have one column per class: ``history["size"]`` is a table of its own.
     extrapolation : Extrapolation or None
-        If the run did not converge: the sizes that would be needed if epsilon kept falling as in the steps
-        with as many relevant variables as the last one; None if these are fewer than 3.
+        Sizes at which epsilon would reach the tolerance. They are extrapolated from the steps in which every
+        class has the same number of relevant variables as in the last step. None if there are fewer than 3
+        such steps, if the run converged, or if a class has no relevant variable.
 
     See Also
     --------
-    corral.estimate_sample_sizes : Makes it.
-    corral.SampleSizeDisplay : Draws it.
+    corral.estimate_sample_sizes : Function that returns this object.
+    corral.SampleSizeDisplay : Plot of this object.
     """
 
     classes: NDArray[Any]
@@ -148,36 +161,32 @@ class SampleSizes:
 
     @property
     def epsilon(self) -> float:
-        """Bound on the excess error with these sizes."""
+        """Bound on the excess error in the last step."""
         return self.steps[-1].epsilon
 
     @property
     def accuracy(self) -> float:
-        """Share of the test samples that got the right label with these sizes."""
+        """Share of the test samples that are predicted correctly in the last step."""
         return self.steps[-1].accuracy
 
     @property
     def caveats(self) -> list[str]:
-        """Why the bound of the last step means nothing; empty if it means something."""
+        """Reasons why the bound of the last step is not informative; empty if there are none."""
         caveats = []
         empty = self.classes[self.steps[-1].r == 0].tolist()
         if empty:
             named = ", ".join(repr(label) for label in empty)
-            caveat = f"no variable is relevant for {named}, so their densities are unknown"
+            caveat = f"no variable is relevant for {named}, so epsilon does not bound the density errors"
             if self.epsilon <= self.tolerance:
-                caveat += ", and no tolerance is reached, however small epsilon is"
+                caveat += ", and the run does not converge, although epsilon is at most the tolerance"
             caveats.append(caveat)
         if self.epsilon >= 1.0:
-            caveats.append("an excess error is at most 1, and the bound is not smaller")
+            caveats.append("the bound is at least 1, which no excess error exceeds")
         return caveats
 
     @property
     def history(self) -> pd.DataFrame:
-        """One line per step (needs pandas).
-
-        Columns N, epsilon and accuracy; and size, r, A and B, each with one column per class:
-        ``history["size"]`` is a table of its own.
-        """
+        """Table with one line per step (needs pandas); the class docstring lists the columns."""
         pd = import_pandas()
         columns: dict[tuple[str, Any], Any] = {
             ("N", ""): [int(step.sizes.sum()) for step in self.steps],
@@ -202,7 +211,7 @@ class SampleSizes:
                 self.classes.tolist(), self.sizes, self.steps[-1].r.tolist(), strict=True
             )
         ]
-        lines += [f"  the bound means nothing: {caveat}" for caveat in self.caveats]
+        lines += [f"  the bound is not informative: {caveat}" for caveat in self.caveats]
         if not self.converged and self.steps[-1].r.all():
             lines += self._describe_extrapolation()
         return "\n".join(lines)
@@ -210,15 +219,19 @@ class SampleSizes:
     def _describe_extrapolation(self) -> list[str]:
         guess = self.extrapolation
         if guess is None:
-            return ["  extrapolation: none, because fewer than three steps have as many relevant variables"]
+            return [
+                "  extrapolation: none, because fewer than three steps have as many relevant variables of "
+                "each class as the last step"
+            ]
         if math.isinf(guess.total):
             return ["  extrapolation: none, because epsilon does not fall from step to step"]
         if guess.total > _FARTHEST * self.sizes.sum():
             return [f"  extrapolation (not measured): more than {_FARTHEST} times the rows"]
         by_class = zip(self.classes.tolist(), guess.sizes, guess.sizes_low, guess.sizes_high, strict=True)
         return [
-            f"  extrapolation (not measured): {self.tolerance:g} would take about {in_rows(guess.total)} "
-            f"rows, {INTERVAL:.0%} interval {in_rows(guess.low)} to {in_rows(guess.high)}",
+            f"  extrapolation (not measured): epsilon {self.tolerance:g} would need about "
+            f"{in_rows(guess.total)} rows, {INTERVAL:.0%} interval "
+            f"{in_rows(guess.low)} to {in_rows(guess.high)}",
             *(
                 f"    class {label!r}: {in_rows(size)} ({in_rows(low)} to {in_rows(high)}), "
                 f"{in_rows(max(size - n, 0.0))} more than now"
@@ -228,7 +241,7 @@ class SampleSizes:
 
 
 def in_rows(n: float) -> str:
-    """Text of an estimated number of rows, with two digits beyond a million."""
+    """Format an estimated number of rows, rounded to two significant digits from a million on."""
     return "unlimited" if math.isinf(n) else f"{n:.0f}" if n < 1e6 else number_text(float(f"{n:.1e}"))
 
 
@@ -246,7 +259,7 @@ def run_algorithm(
     empty: Empty = "none",
     max_steps: int = 100,
 ) -> SampleSizes:
-    """Run algorithm 4, see `estimate_sample_sizes`."""
+    """Run algorithm 4 with the parameters of `estimate_sample_sizes`."""
     tolerance = check_number("tolerance", tolerance, 0.0, math.inf, inclusive=False)
     initial_size = check_integer("initial_size", initial_size)
     test_size = check_integer("test_size", test_size)
@@ -301,7 +314,7 @@ def _measure(
     random: np.random.RandomState,
     empty: Empty,
 ) -> Step:
-    """The E-step, and A, B and epsilon of the R-step."""
+    """Fit the classifier and predict the test samples (E-step), then compute A, B and epsilon (R-step)."""
     X, y = supply.training(sizes)
     fitted = clone(estimator).set_params(random_state=random.randint(2**31 - 1)).fit(X, y)
     label = fitted.predict(supply.X_test)
@@ -324,10 +337,10 @@ def _measure(
 
 
 def l1_bound(rows: Floats, x: Floats, h: Floats) -> float:
-    """B n^(-2/(4+r)) of a class: the bound on the L1 error of its kernel density estimate.
+    """Bound the L1 error of the kernel density estimate of a class: B n^(-2/(4+r)).
 
-    `rows` (n, r) are the training rows; the integrals are means over samples `x` (n_samples, r) with
-    bandwidths `h`. Without variables the estimate has no bias, and the noise of a share of n rows, n^(-1/2).
+    `rows` (n, r) are the training rows of the class. The integrals are means over samples `x` (n_samples, r),
+    with bandwidths `h` (n_samples, r). If r is 0, the bias is 0 and the noise is n^(-1/2).
     """
     r = rows.shape[1]
     bias, noise = np.empty(len(x)), np.empty(len(x))
@@ -335,7 +348,7 @@ def l1_bound(rows: Floats, x: Floats, h: Floats) -> float:
         q = (((x[i] - rows) / h[i]) ** 2).sum(axis=1)
         log_S = logsumexp(-0.5 * q)
         bias[i] = 0.5 * abs(np.exp(-0.5 * q - log_S) @ q - r)
-        # The limit keeps epsilon finite for samples far from all rows.
+        # The limit keeps epsilon finite if a sample is so far from all rows that S underflows.
         noise[i] = math.exp(min(-0.5 * log_S, 300.0)) * 2.0 ** (-r / 4.0)
     return float(bias.mean() + noise.mean())
 
@@ -343,22 +356,23 @@ def l1_bound(rows: Floats, x: Floats, h: Floats) -> float:
 def arrange(
     B: Floats, r: Integers, total: int, high: ArrayLike, *, low: int, allocation: Allocation
 ) -> Integers:
-    """Divide a number of rows among the classes; each gets at least `low` and at most `high`."""
+    """Divide `total` rows among the classes, with at least `low` and at most `high` rows of each class."""
     most: Floats = np.broadcast_to(np.asarray(high, dtype=np.float64), B.shape)
     part = shares(B, r, total, most, low=low, allocation=allocation)
     sizes = np.clip(np.floor(part), low, most).astype(np.int64)
-    # Rows lost by rounding go to the classes with the largest fractions.
+    # The rows that remain after rounding down are added to the classes with the largest fractions.
     fraction = np.where(sizes < most, part - sizes, -np.inf)
     sizes[np.argsort(-fraction, kind="stable")[: total - sizes.sum()]] += 1
     return sizes
 
 
 def shares(B: Floats, r: Integers, total: float, high: Floats, *, low: int, allocation: Allocation) -> Floats:
-    """Rows of each class before rounding.
+    """Compute the rows (n_classes,) of each class before rounding.
 
-    "proportional" makes A proportional to B: n_y = (t B_y)^((4 + r_y) / (2 + r_y)). "optimal" minimises the
-    sum of B_y n_y^(-2 / (4 + r_y)): n_y = (t B_y / (4 + r_y))^((4 + r_y) / (6 + r_y)). All classes share the
-    t with which the sizes, within their limits, sum to the total.
+    "proportional" makes A proportional to B: n_y = (t B_y)^((4 + r_y) / (2 + r_y)). "optimal" minimizes the
+    sum of B_y n_y^(-2 / (4 + r_y)): n_y = (t B_y / (4 + r_y))^((4 + r_y) / (6 + r_y)). Each n_y is limited to
+    the range from `low` to `high`; t is the same for all classes and makes the sum of the n_y equal to
+    `total`.
     """
     if allocation == "proportional":
         power, log_b = (4.0 + r) / (2.0 + r), np.log(B)
@@ -371,7 +385,7 @@ def shares(B: Floats, r: Integers, total: float, high: Floats, *, low: int, allo
         return np.exp(log_n)
 
     least, most = (log_low / power - log_b).min(), (log_high / power - log_b).max()
-    if sizes(least).sum() >= total:  # all limits bind, but for rounding
+    if sizes(least).sum() >= total:  # every class has its lowest size, up to rounding errors
         return sizes(least)
     if sizes(most).sum() <= total:
         return sizes(most)
@@ -381,11 +395,11 @@ def shares(B: Floats, r: Integers, total: float, high: Floats, *, low: int, allo
 def extrapolate(
     steps: list[Step], tolerance: float, low: int, allocation: Allocation
 ) -> Extrapolation | None:
-    """Extend a line through log epsilon over log N to the tolerance; None if there are too few steps.
+    """Extrapolate the line of log epsilon against log N to the tolerance; None if there are too few steps.
 
-    Only steps with as many relevant variables as the last one are used, since epsilon jumps with their
-    number. The interval covers the intervals of all steps and of their later half, since log epsilon is not
-    quite linear.
+    A step is used if every class has the same number of relevant variables as in the last step, because
+    epsilon jumps when such a number changes. Log epsilon is not exactly linear, so the interval is the union
+    of two: from all used steps and, if these are at least six, from their later half.
     """
     steps = [step for step in steps if np.array_equal(step.r, steps[-1].r)]
     if len(steps) < _FEWEST_STEPS:
@@ -396,7 +410,7 @@ def extrapolate(
     log_total, *ends = _crossing(log_N, height)
     _, *ends_later = _crossing(log_N[later], height[later])
     totals = [
-        # exp overflows a little above 700.
+        # exp overflows above 709.
         max(math.exp(log_n), float(steps[-1].sizes.sum())) if log_n < 700.0 else math.inf
         for log_n in (log_total, min(ends[0], ends_later[0]), max(ends[1], ends_later[1]))
     ]
@@ -411,10 +425,12 @@ def extrapolate(
 
 
 def _crossing(x: Floats, z: Floats) -> tuple[float, float, float]:
-    """The zero of a falling line through points, and the interval in which its prediction band contains zero.
+    """Return the zero of the regression line of z on x, and the interval in which its prediction band has 0.
 
-    The ends u, relative to the mean of x, solve (mean z - slope u)^2 = band (1 + 1 / n + u^2 / sum x^2). The
-    zero is infinite if the line does not fall, and the upper end if it hardly falls.
+    The slope is taken as positive for a falling line. The ends of the interval, u relative to the mean of x,
+    solve (mean z - slope u)^2 = band (1 + 1 / n + u^2 / sum (x - mean x)^2). If the line does not fall, the
+    zero and the upper end are infinite. If the slope is small relative to its error, the upper end is
+    infinite.
     """
     n = len(x)
     center, x = float(x.mean()), x - x.mean()

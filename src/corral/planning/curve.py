@@ -1,4 +1,4 @@
-"""Learning curves: scores with more rows, extrapolated from scores with fewer rows."""
+"""Learning curves: accuracy, log loss and recalls with more training rows, extrapolated from fewer rows."""
 
 from __future__ import annotations
 
@@ -26,23 +26,24 @@ from corral.planning.power_law import INTERVAL, Estimate, PowerLaw
 if TYPE_CHECKING:
     import pandas as pd
 
-# Multiples of the current rows that are shown.
+# Multiples of the current number of rows in the printed table.
 TIMES = (2, 4)
 
-# No number of rows beyond this multiple is printed: four sizes cannot support it.
+# Larger multiples of the current rows are printed only as "more than": four measured sizes cannot support
+# them.
 _FARTHEST = 100
 
 
 class Needed(NamedTuple):
-    """Rows that a goal takes.
+    """Estimated number of rows that a goal needs.
 
     Attributes
     ----------
-    label : the class whose recall is meant, or None for the accuracy of all classes.
-    rows : `value`, `low` and `high` of the rows of all classes together, in the current proportions; infinite
-        if no number suffices.
+    label : class whose recall should reach the goal, or None if the accuracy should reach the goal.
+    rows : estimated total number of rows, if the proportions of the classes stay the same; infinite if no
+        number of rows is enough.
     class_rows : (n_classes,) `rows.value` divided among the classes.
-    probability : probability that some number of rows suffices.
+    probability : probability that some number of rows is enough.
     """
 
     label: Any
@@ -53,10 +54,10 @@ class Needed(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LearningCurve:
-    """Scores with more rows, as returned by `estimate_sample_sizes` with ``method="curve"``.
+    """Estimated scores with more training rows, as returned by `estimate_sample_sizes`.
 
-    Numbers of rows include all classes, in the current proportions. All estimates have 90 % intervals.
-    They assume that new rows resemble the current ones: no new class, and no new kind of row.
+    A number of rows is the total of all classes, in their current proportions. All estimates have 90%
+    intervals. The estimates assume that more rows come from the same distribution as the current rows.
 
     Attributes
     ----------
@@ -65,15 +66,18 @@ class LearningCurve:
     sizes : ndarray of shape (n_classes,)
         Current rows of each class, duplicates counted once.
     goal : float or None
-        Wanted accuracy, and recall of each class.
+        Wanted accuracy, and wanted recall of each class.
     measured : Curve
-        Leave-one-out results with all rows, and with halves, quarters and eighths of them.
+        Leave-one-out predictions from all rows, and from halves, quarters and eighths of the rows.
     history : DataFrame
-        The same as a table.
+        Table of the measured scores (needs pandas), with one line per measured size and the columns rows,
+        accuracy and log_loss, and with recall, which has one column per class.
+    needed : list of Needed
+        Estimated numbers of rows that the goal needs.
 
     See Also
     --------
-    SampleSizeDisplay : Draws it.
+    SampleSizeDisplay : Plot of this object.
 
     Examples
     --------
@@ -99,7 +103,7 @@ class LearningCurve:
 
     @cached_property
     def _laws(self) -> dict[Any, PowerLaw]:
-        """Power laws of the error of all rows (None), and of each class that has rows."""
+        """Power laws of the error rates of all rows (key None) and of each class with rows (key label)."""
         recalls = {label: self.measured.recall_law(y) for y, label in enumerate(self.classes.tolist())}
         with_rows = {label: law for label, law in recalls.items() if law is not None}
         return {None: self.measured.accuracy_law(), **with_rows}
@@ -112,17 +116,18 @@ class LearningCurve:
         goal: float | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> Self:
-        """Measure the learning curve of a fitted classifier on its own training rows.
+        """Measure the learning curve of a fitted classifier with the training rows of the classifier.
 
         Parameters
         ----------
         estimator : CorralClassifier
-            Fitted; its weights, groups and categories count as in its fit. It must have all rows of the fit,
-            which a model from a file does not have if classes were compressed.
+            Fitted classifier, whose training rows are used with their weights, groups and categories. A
+            classifier that was loaded from a file is not accepted if a class is compressed, because the file
+            lacks some rows.
         goal : float, default=None
-            Wanted accuracy, and recall of each class, between 0 and 1.
+            Wanted accuracy, and wanted recall of each class, between 0 and 1.
         random_state : int, RandomState or None, default=None
-            Divides the rows.
+            Seed of the random divisions of the rows.
 
         Returns
         -------
@@ -150,20 +155,52 @@ class LearningCurve:
         return int(self.sizes.sum())
 
     def accuracy(self, n_rows: float) -> Estimate:
-        """Estimate the accuracy with a number of rows of all classes; `math.inf` stands for the limit."""
+        """Estimate the accuracy with more or fewer rows.
+
+        Parameters
+        ----------
+        n_rows : float
+            Total number of rows; `math.inf` for the limit.
+
+        Returns
+        -------
+        accuracy : Estimate
+        """
         return self._laws[None].loss(self._times(n_rows)).complement
 
     def log_loss(self, n_rows: float) -> Estimate:
-        """Estimate the log loss with a number of rows of all classes; `math.inf` stands for the limit."""
+        """Estimate the log loss with more or fewer rows.
+
+        Parameters
+        ----------
+        n_rows : float
+            Total number of rows; `math.inf` for the limit.
+
+        Returns
+        -------
+        log_loss : Estimate
+        """
         return self._log_loss.loss(self._times(n_rows))
 
     def recall(self, label: Any, n_rows: float) -> Estimate:
-        """Estimate the recall of a class with a number of rows of all classes."""
+        """Estimate the recall of a class with more or fewer rows.
+
+        Parameters
+        ----------
+        label : object
+            Label of the class.
+        n_rows : float
+            Total number of rows of all classes; `math.inf` for the limit.
+
+        Returns
+        -------
+        recall : Estimate
+        """
         labels = self.classes.tolist()
         if label not in labels:
             raise ValueError(f"label must be one of {labels}, got {label!r}.")
         if label not in self._laws:
-            raise ValueError(f"class {label!r} has no rows to learn from.")
+            raise ValueError(f"class {label!r} has no training rows.")
         return self._laws[label].loss(self._times(n_rows)).complement
 
     def _times(self, n_rows: float) -> float:
@@ -171,24 +208,21 @@ class LearningCurve:
 
     @property
     def needed(self) -> list[Needed]:
-        """Rows that the goal takes (`Needed`): for the accuracy, then for the recall of each class."""
+        """Rows that the goal needs: first for the accuracy, then for the recall of each class."""
         if self.goal is None:
             return []
         needed = []
         for label, law in self._laws.items():
             times, probability = law.times_needed(1.0 - self.goal)
             rows = Estimate(*(self.measured.n_rows * each for each in times))
-            class_rows = np.zeros(self.sizes.size)  # a class without rows stays without
+            class_rows = np.zeros(self.sizes.size)  # a class without rows needs none
             class_rows[self.sizes > 0] = self.sizes[self.sizes > 0] / self.n_rows * rows.value
             needed.append(Needed(label, rows, class_rows, probability))
         return needed
 
     @property
     def history(self) -> pd.DataFrame:
-        """One line per size that was measured (needs pandas).
-
-        Columns rows, accuracy and log_loss; and recall with one column per class, NaN without rows.
-        """
+        """Table of the measured scores (needs pandas); the recall of a class without rows is NaN."""
         pd = import_pandas()
         columns: dict[tuple[str, Any], Any] = {
             ("rows", ""): self.measured.rows,
@@ -200,14 +234,15 @@ class LearningCurve:
         return pd.DataFrame(columns)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Tabulate the scores with more rows.
+        """Tabulate the estimated scores, with 90% intervals, for the current and for larger numbers of rows.
 
         Returns
         -------
         heads : list of str
+            Heads of the columns: an empty string, then numbers of rows.
         lines : list of list of str
-            Accuracy, log loss and recalls by the curve, with the current rows and with more, with 90 %
-            intervals. Measured scores are in `history`.
+            One line for the accuracy, the log loss and the recall of each class: name, then one estimate for
+            each number of rows.
         """
         sizes = [times * self.n_rows for times in (1, *TIMES, math.inf)]
         scores: dict[str, Callable[[float], Estimate]] = {
@@ -225,9 +260,9 @@ class LearningCurve:
         n_measured = self.measured.n_rows
         rows = f" of a subsample of {in_rows(n_measured)}" if n_measured < self.n_rows else ""
         text = [
-            f"LearningCurve: accuracy {self.accuracy(self.n_rows)} with the {in_rows(self.n_rows)} rows "
-            f"there are, estimated by leave-one-out{rows}; more rows are extrapolated, with {INTERVAL:.0%} "
-            "intervals"
+            f"LearningCurve: accuracy {self.accuracy(self.n_rows)} with the current {in_rows(self.n_rows)} "
+            f"rows, estimated by leave-one-out{rows}; scores with more rows are extrapolated; "
+            f"{INTERVAL:.0%} intervals"
         ]
         for name, *estimates in lines:
             by_size = zip(estimates, heads[1:], strict=True)
@@ -236,16 +271,16 @@ class LearningCurve:
 
     def _repr_html_(self) -> str:
         """Show the table and the rows that the goal needs in notebooks."""
-        method = f"Estimated by leave-one-out, and extrapolated to more rows, with {INTERVAL:.0%} intervals."
+        method = f"Estimated by leave-one-out, and extrapolated to more rows; {INTERVAL:.0%} intervals."
         return html_table(*self.table()) + html_lines([method, *self.needs_in_words()])
 
     def needs_in_words(self) -> list[str]:
-        """Say how many rows the goal takes.
+        """Describe in sentences how many rows the goal needs.
 
         Returns
         -------
         sentences : list of str
-            One for the accuracy and one for the recall of each class; none without a goal.
+            One sentence for the accuracy, and one for the recall of each class; empty if there is no goal.
         """
         return [
             f"accuracy {self.goal:g}: {self._need_in_words(need)}"
@@ -258,15 +293,18 @@ class LearningCurve:
         if need.rows.value <= self.n_rows:
             return "the current rows are probably enough"
         if math.isinf(need.rows.value):
-            chance = f"the chance that some number does is {need.probability:.0%}"
-            return f"probably no number of rows will do; {chance}"
+            return (
+                "probably no number of rows is enough; "
+                f"the probability that some number is enough is {need.probability:.0%}"
+            )
         if need.rows.value > _FARTHEST * self.n_rows:
-            return f"more than {in_rows(_FARTHEST * self.n_rows)} rows, if any number will do"
+            return f"more than {in_rows(_FARTHEST * self.n_rows)} rows, if any number is enough"
         parts = ", ".join(
-            f"{name!r} {in_rows(n)}" for name, n in zip(self.classes.tolist(), need.class_rows, strict=True)
+            f"{label!r}: {in_rows(n)}"
+            for label, n in zip(self.classes.tolist(), need.class_rows, strict=True)
         )
         low, high = (in_rows(max(end, self.n_rows)) for end in (need.rows.low, need.rows.high))
         return (
-            f"about {in_rows(need.rows.value)} rows in all ({parts}), "
+            f"about {in_rows(need.rows.value)} rows in total ({parts}), "
             f"{in_rows(need.rows.value - self.n_rows)} more than now, {INTERVAL:.0%} interval {low} to {high}"
         )

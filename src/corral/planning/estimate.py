@@ -1,4 +1,4 @@
-"""How many rows each class needs: one function, two methods."""
+"""`estimate_sample_sizes`: number of training rows that are needed, by two methods."""
 
 from __future__ import annotations
 
@@ -65,68 +65,70 @@ def estimate_sample_sizes(
     max_steps: int | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> SampleSizes | LearningCurve:
-    """Estimate how many training rows each class needs.
+    """Estimate how many training rows are needed.
 
-    There are two methods. ``method="curve"`` answers the practical question: which accuracy, log loss and
-    recall of each class to expect with more rows, and how many rows reach a goal, if any number does. The
-    rows are divided into halves, quarters and eighths, every row is predicted by leave-one-out within its
-    part, and power laws through the losses are extrapolated.
+    ``method="curve"`` estimates the accuracy, the log loss and the recall of each class with more rows of all
+    classes, and the number of rows that reaches a goal. The rows are divided into halves, quarters and
+    eighths. Every row is predicted from the other rows of its part. Power laws are fitted to the losses and
+    extrapolated.
 
-    ``method="bound"`` is algorithm 4 of [1]_. It adds rows until epsilon is at most the tolerance; epsilon
-    bounds the excess error of the paper's rule over the Bayes rule. The bound is loose. The guide on sample
-    sizes explains both methods and their accuracy.
+    ``method="bound"`` is algorithm 4 of [1]_, which adds rows of each class until a bound epsilon is at most
+    the tolerance. Epsilon bounds the excess error: the error rate of the paper's classifier minus that of the
+    Bayes rule. The bound is loose. The guide on sample sizes explains both methods and their accuracy.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features) or callable
-        Rows to take the samples from, without replacement; or ``draw(label, n)``, which returns n new
-        rows of a class and their labels, as the generators of `corral.datasets` do. Fewer than n rows mean
-        that the class has no more.
+        Table of rows. For the bound, also a function ``draw(label, n)`` that returns n new rows of a class
+        and their labels, as the generators of `corral.datasets` do. If the function returns fewer than n
+        rows, the class has no more rows.
     y : array-like of shape (n_samples,)
-        Classes of the rows; with a callable, the classes to draw.
+        Classes of the rows; if X is a function, the labels of the classes.
     method : {"curve", "bound"}, default="curve"
-        Which question is answered. Take "bound" only to bound the paper's rule.
+        Learning curve of `CorralClassifier`, or bound of `RodeoClassifier`.
     goal : float, default=None
-        For the curve: wanted accuracy, and recall of each class, between 0 and 1.
+        For the curve: wanted accuracy, and wanted recall of each class, between 0 and 1.
     groups : array-like of shape (n_samples,), default=None
-        For the curve: the group of each row, such as a patient. Rows are then predicted without their whole
-        group, and all estimates are for rows of new groups.
+        For the curve: the group of each row, such as a patient. When a row is predicted, its whole group is
+        left out, so all estimates are for rows of new groups.
     tolerance : float
-        For the bound, which needs it and the next three: largest acceptable bound, above 0; several tenths
-        are realistic.
+        For the bound (required): largest acceptable epsilon, above 0; several tenths are realistic.
     initial_size : int
-        Training rows of each class in the first step; no class ever gets fewer.
+        For the bound (required): training rows of each class in the first step, and fewest rows in all steps.
     test_size : int
-        Test samples of each class, the same in every step and never used for training.
+        For the bound (required): test samples of each class. They stay the same and are never used for
+        training.
     step : int
-        Rows added in each step, at least as many as there are classes; the last step may add fewer.
+        For the bound (required): rows of all classes that are added in each step, at least the number of
+        classes. The last step may add fewer.
     estimator : RodeoClassifier or CorralClassifier, default=None
-        The classifier to fit: for the bound ``RodeoClassifier()`` unless another one is given, for the
-        curve ``CorralClassifier()``. It is cloned.
+        Classifier that is cloned and fitted. None for ``CorralClassifier()`` by the curve, and for
+        ``RodeoClassifier()`` by the bound.
     allocation : {"proportional", "optimal"}, default=None
-        For the bound: how rows are divided among the classes. "proportional", which None stands for, is the
-        paper's rule; "optimal" minimises the mean of the bounds of the classes.
+        For the bound: how rows are divided among the classes. "proportional" (default) is the rule of the
+        paper; "optimal" minimizes the mean of the bounds of the classes.
     empty : {"none", "all"}, default=None
-        For the bound: which variables count in a class without relevant variables. With "none", which None
-        stands for, the run does not converge, and the result has a caveat. With "all" the bound is huge if
+        For the bound: the variables that are used for a class without relevant variables. With "none"
+        (default) the run does not converge, and the result has a caveat. With "all" the bound is huge if
         there are many variables.
     max_steps : int, default=None
-        For the bound: largest number of steps, by default 100.
+        For the bound: largest number of steps; None for 100.
     random_state : int, RandomState or None, default=None
-        Chooses the rows and seeds the classifier.
+        Seed of the random order of the rows and of the classifier.
 
     Returns
     -------
-    result : SampleSizes or LearningCurve
-        By the bound: sizes per class, epsilon, whether it converged and why not, caveats, the history of all
-        steps and, if it did not converge, an extrapolation. An interrupted run (Ctrl-C) returns its finished
-        steps. By the curve: estimates for any number of rows, and the rows that the goal needs (`needed`), of
-        all classes together in the current proportions.
+    result : LearningCurve or SampleSizes
+        For the curve: estimated scores for any number of rows, and the total number of rows that the goal
+        needs, in the current proportions of the classes. For the bound: training rows of each class, epsilon,
+        caveats, and the history of the steps. If the run is interrupted (Ctrl-C), the result has the finished
+        steps.
 
     See Also
     --------
-    SampleSizeDisplay : Draws the result.
-    LearningCurve : The result of the curve, with an example.
+    SampleSizeDisplay : Plot of the result.
+    LearningCurve : Result of the curve.
+    SampleSizes : Result of the bound.
 
     References
     ----------
@@ -139,7 +141,7 @@ def estimate_sample_sizes(
     >>> from corral.datasets import make_shifted_groups
     >>> X, y = make_shifted_groups(200, groups=(1, 2), random_state=0)
     >>> estimate_sample_sizes(X, y, goal=0.8, random_state=0)
-    LearningCurve: accuracy 0.83... with the 400 rows there are, ...
+    LearningCurve: accuracy 0.83... with the current 400 rows, ...
     >>> bound = {"method": "bound", "initial_size": 30, "test_size": 50, "step": 60, "random_state": 0}
     >>> estimate_sample_sizes(X, y, tolerance=0.6, **bound)
     SampleSizes: converged, the tolerance is reached
@@ -173,7 +175,9 @@ def estimate_sample_sizes(
     if given:
         raise ValueError(f"{next(iter(given))} belongs to method='bound', got method='curve'.")
     if callable(X):
-        raise ValueError("method='curve' needs a table of rows, got a callable, which method='bound' takes.")
+        raise ValueError(
+            "method='curve' needs a table of rows, got a callable; only method='bound' accepts one."
+        )
     if estimator is None:
         estimator = CorralClassifier()
     if not isinstance(estimator, CorralClassifier):

@@ -1,8 +1,9 @@
-"""Learning curves of a pool: losses of rows that are predicted by all other rows, and by fewer of them.
+"""Losses of a pool that is fitted to all rows, and to halves, quarters and eighths of the rows.
 
-The rows are divided into halves, quarters and eighths, and the rows of each part are predicted by
-leave-one-out within it. So every row is predicted once at every size, and sizes are compared by the losses of
-the same rows. All sizes together take about as long as four fits.
+The rows are divided into parts, and the rows of each part are predicted by leave-one-out from the same part.
+So every row is predicted once for every size, and the losses of all sizes belong to the same rows. The
+predicted rows are called points; they are a subsample if there are many rows. All sizes together need about
+the time of four fits.
 """
 
 from __future__ import annotations
@@ -33,64 +34,61 @@ from corral.pool.scaled_rows import ScaledRows
 from corral.pool.search import SEARCH_POINTS
 from corral.pool.weights import judge
 
-# Most rows that are used.
+# Largest number of rows that are used; more rows are subsampled.
 CURVE_ROWS = 4000
 
-# Numbers of parts, and the least mean number of rows of a part, and of a class in a part.
+# Numbers of parts. A part has on average at least _FEWEST_ROWS rows, and _FEWEST_OF_CLASS rows per class.
 _PARTS = (1, 2, 4, 8)
 _FEWEST_ROWS = 20
 _FEWEST_OF_CLASS = 2.5
 
-# Number of rows at which counted errors and errors expected from probabilities have the same weight.
+# Number of rows for which counted and expected errors have equal weights in `Curve.accuracy_law`.
 _ROWS_TO_COUNT = 1000
 
-# Prior numbers of errors and right labels, for variables that depend on the classes. They were not chosen on
-# the tables of ``python -m benchmarks sample_size``.
+# Prior numbers of errors and of correct labels if the variables depend on the classes. The values were not
+# tuned on the tables of ``python -m benchmarks sample_size``.
 _PRIOR_COUNTS = (0.6, 3.4)
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Losses of the same rows at several sizes, all rows first."""
+    """Leave-one-out predictions of the same points from all rows, then from fractions of the rows."""
 
-    # times, n_rows: (n_sizes,) fractions of the rows that are used, and the number of these rows
-    times: Floats
-    n_rows: int
-    # codes, weights: (n_points,) classes, and weights that sum to 1, and within a class to its prior
-    codes: Integers
-    weights: Floats
-    # (n_points,) numbers of groups; points of a group are predicted without each other
-    group_ids: Integers
-    proba: Floats  # (n_sizes, n_points, n_classes) probabilities by leave-one-out
+    times: Floats  # (n_sizes,) fractions of the rows from which points are predicted
+    n_rows: int  # number of rows that fraction 1 stands for
+    codes: Integers  # (n_points,) class codes
+    weights: Floats  # (n_points,) weights with sum 1; the weights of a class sum to its prior
+    group_ids: Integers  # (n_points,) a point is predicted from rows of other groups
+    proba: Floats  # (n_sizes, n_points, n_classes) predicted probabilities
 
     @property
     def errors(self) -> Floats:
-        """(n_sizes, n_points) 1 where the label is wrong."""
+        """Errors (n_sizes, n_points): 1 if the predicted label is wrong, else 0."""
         errors: Floats = (self.proba.argmax(axis=2) != self.codes).astype(np.float64)
         return errors
 
     @property
     def log_losses(self) -> Floats:
-        """(n_sizes, n_points) minus the log probabilities of the classes."""
+        """Log losses (n_sizes, n_points): -log of the probability of the right class."""
         right = self.proba[:, np.arange(self.codes.size), self.codes]
         log_losses: Floats = -np.log(np.maximum(right, np.finfo(np.float64).tiny))
         return log_losses
 
     @property
     def accuracies(self) -> Floats:
-        """(n_sizes,) accuracies."""
+        """Weighted accuracies (n_sizes,)."""
         accuracies: Floats = 1.0 - self.errors @ self.weights
         return accuracies
 
     @property
     def mean_log_losses(self) -> Floats:
-        """(n_sizes,) log losses."""
+        """Weighted mean log losses (n_sizes,)."""
         means: Floats = self.log_losses @ self.weights
         return means
 
     @property
     def recalls(self) -> Floats:
-        """(n_sizes, n_classes) shares of each class that get its label, NaN for a class without rows."""
+        """Recalls (n_sizes, n_classes); NaN for a class without points."""
         recalls = np.full((self.times.size, self.proba.shape[2]), np.nan)
         for y in np.unique(self.codes):
             weights = np.where(self.codes == y, self.weights, 0.0)
@@ -100,16 +98,17 @@ class Curve:
 
     @property
     def rows(self) -> Integers:
-        """(n_sizes,) number of rows in a part."""
+        """Mean numbers of rows in a part (n_sizes,)."""
         rows: Integers = np.rint(self.times * self.n_rows).astype(np.int64)
         return rows
 
     def accuracy_law(self) -> PowerLaw:
-        """Power law of the share of errors.
+        """Fit a power law to the error rate.
 
-        Counted errors are averaged with the errors that calibrated probabilities expect. The latter vary
-        less, and have most of the weight if rows are few. Unless variables and classes seem independent, the
-        prior is that of usual tables.
+        The loss of a point is a weighted average of the counted error, 0 or 1, and of the expected error, 1
+        minus the largest probability. Expected errors vary less, and have more weight if there are fewer
+        rows. The prior numbers of errors and correct labels are averages of `_PRIOR_COUNTS` and `JEFFREYS`;
+        the weight of `JEFFREYS` is the probability that variables and classes are independent.
         """
         counted = self.n_rows / (self.n_rows + _ROWS_TO_COUNT)
         errors = counted * self.errors + (1.0 - counted) * (1.0 - self.proba.max(axis=2))
@@ -120,39 +119,40 @@ class Curve:
         return fit_share(errors, self.times, self.weights, self.group_ids, chance, (wrong, right))
 
     def log_loss_law(self) -> PowerLaw:
-        """Power law of the log loss."""
+        """Fit a power law to the log loss."""
         chance = Chance(self._independence, float(self._surplus @ self.weights))
         return fit_mean(self.log_losses, self.times, self.weights, self.group_ids, chance)
 
     @property
     def _prior(self) -> Floats:
-        """(n_classes,) shares of the classes."""
+        """Class shares (n_classes,): sums of the weights."""
         return np.bincount(self.codes, self.weights, minlength=self.proba.shape[2]).astype(np.float64)
 
     @property
     def _surplus(self) -> Floats:
-        """(n_points,) log losses with all rows, minus the log losses of guessing by the classes' shares."""
+        """Log losses (n_points,) with all rows, minus log losses of predicting the class shares."""
         shares = np.maximum(self._prior[self.codes], np.finfo(np.float64).tiny)
         surplus: Floats = self.log_losses[0] + np.log(shares)
         return surplus
 
     @property
     def _independence(self) -> float:
-        """Probability that variables and classes are independent, so that the shares predict as well."""
+        """Probability that variables and classes are independent."""
         mean = float(self._surplus @ self.weights)
         error = error_of_mean(self._surplus - mean, self.weights, self.group_ids)
         prior = self._prior[self._prior > 0.0]
         return independence_probability(mean, error, float(-prior @ np.log(prior)))
 
     def recall_law(self, y: int) -> PowerLaw | None:
-        """Power law of the share of errors in one class; None if the class has no rows."""
+        """Fit a power law to the error rate of one class; None if the class has no points."""
         weights = np.where(self.codes == y, self.weights, 0.0)
         if not weights.any():
             return None
         weights /= weights.sum()
         enough = self.times * (self.codes == y).sum() >= _FEWEST_OF_CLASS
         enough[0] = True
-        # If variables and classes are independent, rows of the class get its label as often as all rows do.
+        # If variables and classes are independent, the label of the class is equally frequent among the
+        # predictions of the class and of all points.
         others = float((self.proba[0].argmax(axis=1) != y) @ self.weights)
         chance = Chance(self._independence, float(self.errors[0] @ weights) - others)
         return fit_share(self.errors[enough], self.times[enough], weights, self.group_ids, chance)
@@ -166,10 +166,10 @@ def learn_curve(
     *,
     empirical: bool,
 ) -> Curve:
-    """Predict rows by all others, and by the others of their half, quarter and eighth.
+    """Predict points from all other rows, and from the other rows of their half, quarter and eighth.
 
-    Rows of a group stay together. `random` divides the rows, and subsamples them if there are many;
-    `empirical` is true if the prior was estimated from the rows.
+    The rows of a group are in the same part. `random` divides the rows, and subsamples many rows. `empirical`
+    is true if the prior was estimated from the rows.
     """
     every = ScaledRows.learn(data, ())
     rows = every.take(proportional_subsample(data, every.rank, CURVE_ROWS, random))
@@ -178,7 +178,7 @@ def learn_curve(
     n_rows = len(rows.data.X)
     fewest = max(_FEWEST_ROWS, _FEWEST_OF_CLASS * np.count_nonzero(rows.data.counts))
     n_groups = np.unique(rows.data.group_ids).size
-    # A part with a single group would have no rows to predict it by.
+    # If a part had only one group, no rows would remain to predict its rows.
     sizes = [n for n in _PARTS if n == 1 or (n_rows >= n * fewest and n_groups >= 2 * n)]
     is_point = np.zeros(n_rows, dtype=bool)
     is_point[points] = True
@@ -205,7 +205,7 @@ def learn_curve(
 
 
 def _predict(data: LabelledRows, is_point: Bools, prior: Floats, seed: int, empirical: bool) -> Floats:
-    """Log probabilities (n_points, n_classes) of rows by all others, as in a fit to all rows."""
+    """Compute leave-one-out log probabilities (n_points, n_classes) of a pool that is fitted to `data`."""
     random = np.random.RandomState(seed)
     if empirical:
         prior = data.counts / data.counts.sum()

@@ -1,4 +1,4 @@
-"""Training and test rows for algorithm 4, from a table or from a callable that generates them."""
+"""Training rows and test rows for algorithm 4, from a table or from a function that generates rows."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ Draw = Callable[[Any, int], tuple[ArrayLike, ArrayLike]]
 
 
 class Supply:
-    """Rows of each class, in random order or as a callable returns them; the first `test_size` are for tests.
+    """Rows of each class, in the random order of a table or in the order of a function.
 
-    `most` (n_classes,) is the number of training rows that a class has, infinite for a callable without end.
+    The first `test_size` rows of a class are test rows, the other rows are training rows. `most` (n_classes,)
+    is the largest number of training rows; infinite while the function has returned as many rows as
+    requested.
     """
 
     def __init__(
@@ -37,7 +39,9 @@ class Supply:
         else:
             rows, labels = check_X_y(X, y, dtype=np.float64, ensure_all_finite=False)
             names = names_of(X, rows.shape[1])
-            refuse_missing_values(rows, names, "method='bound'", "method='curve', which accepts them")
+            refuse_missing_values(
+                rows, names, "method='bound'", "method='curve', which accepts missing values"
+            )
             for name, column in zip(names, rows.T, strict=True):
                 refuse_infinite(name, column)
         check_classification_targets(labels)
@@ -63,12 +67,16 @@ class Supply:
         self.y_test = np.repeat(self.classes, test_size)
 
     def training(self, sizes: Integers) -> tuple[Floats, NDArray[Any]]:
-        """The first rows of each class."""
+        """Return training rows and labels: the first `sizes` (n_classes,) of each class."""
         parts = [rows[self._test_size :][:n] for rows, n in zip(self._rows, sizes, strict=True)]
         return np.concatenate(parts), np.repeat(self.classes, sizes)
 
     def provide(self, arrangement: Callable[[int, Floats], Integers], total: int) -> Integers:
-        """Fetch rows until every class has its part of the total, or of all rows if these are fewer."""
+        """Fetch training rows, and return the number (n_classes,) of each class.
+
+        The numbers sum to `total`, or to the number of all available rows if that is smaller. `arrangement`
+        divides a total among the classes, given the most rows of each class.
+        """
         while True:
             most = np.minimum(self.most, total)
             sizes = arrangement(int(min(total, most.sum())), most)
@@ -78,21 +86,21 @@ class Supply:
                 return sizes
 
     def _fetch(self, a: int, n: int) -> None:
-        """Fetch and check rows until class `a` has n training rows, or has no more."""
+        """Request rows of class `a` from the function if the class has fewer than n training rows."""
         label, missing = self.classes.tolist()[a], self._test_size + n - len(self._rows[a])
         if self._draw is None or missing <= 0:
             return
         rows = _generated_rows(self._draw, label, missing)
         first = next((part for part in self._rows if len(part)), rows)
         if rows.shape[1] != first.shape[1]:
-            raise ValueError(f"the callable returned {rows.shape[1]} variables after {first.shape[1]}.")
+            raise ValueError(f"the callable returned {rows.shape[1]} variables, but {first.shape[1]} before.")
         self._rows[a] = np.concatenate([self._rows[a], rows]) if len(self._rows[a]) else rows
         if len(rows) < missing:
             self.most[a] = len(self._rows[a]) - self._test_size
 
 
 def _generated_rows(draw: Draw, label: Any, n: int) -> Floats:
-    """At most n rows of a class from a callable, checked."""
+    """Return at most n rows of a class from the function; raise ValueError if its result is not valid."""
     result = draw(label, n)
     try:
         new_rows, labels = result
@@ -103,10 +111,12 @@ def _generated_rows(draw: Draw, label: Any, n: int) -> Floats:
     labels = column_or_1d(labels)
     others = [other for other in labels.tolist() if other != label]
     if others:
-        raise ValueError(f"the callable returned the class {others[0]!r} when it was asked for {label!r}.")
+        raise ValueError(
+            f"the callable returned a row of class {others[0]!r}, but class {label!r} was requested."
+        )
     rows: Floats = check_array(new_rows, dtype=np.float64, ensure_min_samples=0)
     if len(rows) != len(labels) or len(rows) > n:
         raise ValueError(
-            f"the callable returned {len(rows)} rows and {len(labels)} labels when it was asked for {n}."
+            f"the callable returned {len(rows)} rows and {len(labels)} labels, but {n} rows were requested."
         )
     return rows

@@ -1,6 +1,7 @@
-"""Algorithms 1 to 3 of the paper: kernel densities whose bandwidths the Rodeo chooses.
+"""Algorithms 1 to 3 of the paper: kernel class densities whose bandwidths are chosen by the Rodeo.
 
-`descent` is algorithm 1, `factors` has the kernels of its variables, and `path` records every sweep.
-`relevance` is algorithm 2, `density` evaluates class densities, `model` is the fitted state, and `settings`
-holds the parameters.
+The Rodeo starts from wide bandwidths and shrinks them in sweeps over the variables. `descent` is algorithm 1,
+`factors` computes the kernels of single variables, and `path` records the sweeps at one row. `relevance` is
+algorithm 2, which finds the relevant variables of a class. `density` evaluates class densities, `model` holds
+the fitted state, and `settings` holds the parameters.
 """

@@ -1,4 +1,4 @@
-"""Class densities: kernel sums with given bandwidths, or with bandwidths that the Rodeo chooses."""
+"""Class densities: kernel density estimates with given bandwidths, or with bandwidths of the Rodeo."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from corral.rodeo.settings import Update
 class ClassDensity:
     """The density of one class."""
 
-    rows: ClassRows  # the class, on the variables used
-    grid: Floats  # bandwidths that the Rodeo may choose, falling from the initial one
-    variables: Integers  # (n_used,) columns that take part
-    # (n_used,) bandwidths of the class, or None if the Rodeo chooses them at each new row
+    rows: ClassRows  # rows of the class, with the used variables only
+    grid: Floats  # (n_grid,) bandwidths that the Rodeo may choose, in decreasing order
+    variables: Integers  # (n_used,) indices of the used variables
+    # (n_used,) bandwidths of the class, or None if the Rodeo chooses bandwidths at each new row
     fixed: Floats | None = None
-    outside: float = 0.0  # log density of all other variables, which are taken as uniform
+    outside: float = 0.0  # log density of the unused variables, whose density is uniform
 
     def estimate(self, x: Floats, update: Update, own: Integers | None = None) -> tuple[Floats, Floats]:
-        """Estimate log densities (n_new,) of new rows and bandwidths (n_new, n_features), h0 where unused.
+        """Estimate log densities (n_new,) of new rows, and bandwidths (n_new, n_features).
 
-        `own` (n_new,) has the number of the class row to leave out for each new row, or -1.
+        Unused variables have the initial bandwidth. `own` (n_new,) is the index of the class row to leave out
+        for each new row; -1 for none.
         """
         used, h = x[:, self.variables], np.full(x.shape, self.grid[0])
         if self.fixed is None:
@@ -49,10 +50,10 @@ def class_log_densities(
     bandwidths: bool = False,
     own: Sequence[Integers] | None = None,
 ) -> tuple[Floats, Floats]:
-    """Log densities (n_new, n_classes) of new rows, and the bandwidths that the densities use.
+    """Compute log densities (n_new, n_classes) of new rows, and bandwidths (n_new, n_classes, n_features).
 
-    `own` has for each class the numbers (n_new,) of its rows to leave out, or -1. The bandwidths have the
-    shape (n_new, n_classes, n_features); the array is empty unless `bandwidths` is true.
+    The array of bandwidths is empty unless `bandwidths` is true. `own` has an array (n_new,) for each class:
+    the index of the class row to leave out for each new row; -1 for none.
     """
     n_new, d = x.shape
     log_density = np.empty((n_new, len(densities)))

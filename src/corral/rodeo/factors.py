@@ -1,31 +1,35 @@
-r"""Factors of kernels, one for each variable: measurements, categories and missing values.
+r"""Kernels of single variables, whose product is the kernel of a row.
+
+A measurement has the normal kernel. This module defines the kernel of a category and the factor of a missing
+value, and leaves out groups.
 
 **Categories.** The kernel of a variable with L categories is
-:math:`e^{-\delta / 2 h^2} / (1 + (L - 1) e^{-1 / 2 h^2})`, with :math:`\delta` 0 for equal categories and 1
-for others. It sums to 1 over the categories (Aitchison and Aitken's kernel in another parameter), and has the
-form of the normal one, so that a bandwidth means the same. The derivative of the logarithm of either kernel
-by its bandwidth is
+:math:`e^{-\delta / 2 h^2} / (1 + (L - 1) e^{-1 / 2 h^2})`, with :math:`\delta = 0` for equal categories and
+:math:`\delta = 1` for different categories. The kernel sums to 1 over the categories. It is the kernel of
+Aitchison and Aitken with another parameter: here the bandwidth has the same role as in the normal kernel. The
+derivative of the logarithm of the normal kernel and of this kernel by the bandwidth is
 
 .. math:: \frac{\delta_{ij} - \mathrm{E}_h \delta}{h^3},
 
 where :math:`\delta_{ij}` is the squared distance and :math:`\mathrm{E}_h \delta` its mean under the kernel:
 :math:`h^2` for measurements, :math:`(L - 1) e^{-1 / 2 h^2} / (1 + (L - 1) e^{-1 / 2 h^2})` for categories.
-The bandwidth of categories does not fall below :math:`1 / \sqrt{2 \log n}`, where another category weighs as
-much as one row of n: a category may occur in a class although no training row has it.
+The bandwidth of a category does not fall below :math:`1 / \sqrt{2 \log n}`, where
+:math:`e^{-1 / 2 h^2} = 1 / n`. So the density of a category that is not in the training rows of the class
+stays above 0.
 
-**Missing values.** If a new row has no value of variable j, the density is integrated over the variable.
-Kernels are products of factors that integrate to 1, so the factors of the variable are left out,
+**Missing values.** If variable j is missing in a new row, the density is integrated over the variable. Each
+kernel :math:`k_{ij}` integrates to 1, so the kernels of the variable are left out of the products:
 
 .. math:: \hat p(x) = \frac 1 n \sum_i \prod_{j : x_j \text{ given}} k_{ij}(x_j).
 
-A training row without a value has the density of the variable in its class as its factor, estimated from the
-rows of the class that have one, :math:`k_{ij}(x_j) = \hat f_j(x_j)`: the row holds no information on the
-variable beyond its class. :math:`\hat f_j` is a kernel estimate with the normal reference bandwidth
-:math:`1.06\, s_j n_j^{-1/5}` (1 if all values agree), or the frequency of the category,
-:math:`(n_{jl} + 1 / L) / (n_j + 1)`. It does not depend on :math:`h_j`, so that :math:`Z_{ji} = 0` for such
-rows.
+If variable j is missing in training row i, the density of the variable in the class replaces the kernel:
+:math:`k_{ij}(x_j) = \hat f_j(x_j)`, estimated from the rows of the class that have a value. For measurements,
+:math:`\hat f_j` is a kernel density estimate with the normal reference bandwidth
+:math:`1.06\, s_j n_j^{-1/5}` (1 if all values are equal). For category l, :math:`\hat f_j` is the frequency
+:math:`(n_{jl} + 1 / L) / (n_j + 1)`. :math:`\hat f_j` does not depend on :math:`h_j`, so :math:`Z_{ji} = 0`.
 
-**Groups.** Training rows in the group of the new row are left out, of :math:`\hat f_j` as well.
+**Groups.** If a new row belongs to a group, training rows of the same group are left out of :math:`\hat p`
+and of :math:`\hat f_j`.
 """
 
 from __future__ import annotations
@@ -38,25 +42,28 @@ from corral import kernels
 from corral.array_types import Floats, Integers
 from corral.data.tiles import TINY, ClassRows
 
-# A group without rows.
+# Id of a group that no row belongs to.
 NO_GROUP = -1
 
 
 def log_norms(h: Floats, n_categories: Integers) -> Floats:
-    """Logarithms of the norms of kernels with bandwidths h (..., n_features); 0 if h is infinite."""
+    """Compute log norms of kernels with bandwidths `h` (..., n_features); 0 if a bandwidth is infinite."""
     measured = np.log(h) + kernels.LOG_ROOT
     log_norm = np.where(n_categories > 0, np.log1p(_odds_of_others(h, n_categories)), measured)
     return np.where(np.isinf(h), 0.0, log_norm)
 
 
 def expected_distances(h: Floats, n_categories: Integers) -> Floats:
-    """Means of squared distances (..., n_features) under the kernels."""
+    """Compute mean squared distances under kernels with bandwidths `h` (..., n_features)."""
     others = _odds_of_others(h, n_categories)
     return np.where(n_categories > 0, others / (1.0 + others), h**2)
 
 
 def _odds_of_others(h: Floats, n_categories: Integers) -> Floats:
-    """Weight of all other categories together over the weight of the same category; 0 for measurements."""
+    """Compute the kernel sum over all different categories, divided by the kernel of the equal category.
+
+    The result (..., n_features) is 0 for measurements.
+    """
     odds: Floats = np.maximum(n_categories - 1.0, 0.0) * np.exp(-0.5 / h**2)
     return odds
 
@@ -78,9 +85,10 @@ class Values(NamedTuple):
         return cls(values[present], rows.group(present), rows.weight(present), int(rows.n_categories[j]))
 
     def log_densities(self, x: Floats, group: Integers) -> tuple[Floats, Floats]:
-        """The training value nearest to each new value, and the log density there; 0 if no row has a value.
+        """Return the training value nearest to each new value, and the log density at the new value.
 
-        `x` and `group` (n_new,) are new values, and the groups to leave out, or NO_GROUP.
+        Both results have the shape (n_new,). If no training value remains, they are the new value and 0.
+        `x` (n_new,) are new values, and `group` (n_new,) are ids of groups to leave out, or NO_GROUP.
         """
         if self.n_categories:
             return x, self._log_frequencies(x, group)
@@ -99,7 +107,7 @@ class Values(NamedTuple):
         return np.where(is_left, nearest, x), log_density
 
     def reference_bandwidths(self, group: Integers) -> Floats:
-        """Normal reference bandwidths (n_new,) of the rows outside each group to leave out."""
+        """Compute normal reference bandwidths (n_new,), each from the rows outside a group to leave out."""
         weights = self.weights
         centered = self.values - weights @ self.values / weights.sum()
         numbers, position = np.unique(self.groups, return_inverse=True)
@@ -109,7 +117,7 @@ class Values(NamedTuple):
             power.sum() - np.where(exists, np.bincount(position, power)[mine], 0.0)
             for power in (weights, weights**2, weights * centered, weights * centered**2)
         )
-        is_left = 1e-12 * weights.sum() < W  # a smaller difference is a rounding error
+        is_left = 1e-12 * weights.sum() < W  # a smaller remainder is a rounding error
         W = np.where(is_left, W, 1.0)
         variance = np.where(is_left, second / W - (first / W) ** 2, 0.0)
         n = np.maximum(W**2 / np.maximum(squares, TINY), 1.0)
@@ -118,13 +126,13 @@ class Values(NamedTuple):
         return h
 
     def frequencies(self) -> Floats:
-        """Weights (n_categories,) of the categories, with one more row that all categories share."""
+        """Sum the weights of each category (n_categories,), plus 1 / n_categories."""
         frequencies: Floats = np.full(self.n_categories, 1.0 / self.n_categories)
         np.add.at(frequencies, self.values.astype(np.int64), self.weights)
         return frequencies
 
     def _log_frequencies(self, x: Floats, group: Integers) -> Floats:
-        """Logarithms (n_new,) of the frequencies of categories, outside each group to leave out."""
+        """Compute log frequencies (n_new,) of the new categories, each without a group to leave out."""
         counts, total = self.frequencies()[x.astype(np.int64)], np.full(x.size, self.weights.sum() + 1.0)
         for q in np.flatnonzero(group != NO_GROUP).tolist():
             mine = self.groups == group[q]
@@ -136,10 +144,10 @@ class Values(NamedTuple):
 
 
 def variable_densities(rows: ClassRows, x: Floats, group: Integers) -> tuple[Floats, Floats]:
-    """Nearest values of the class and log densities of single variables, both (n_new, n_features).
+    """Return nearest training values and log densities of single variables, both (n_new, n_features).
 
-    Only variables with missing values in the class are evaluated; for the others the result is the new value
-    and 0. The nearest value of a category is the category. `group` (n_new,) are groups to leave out, or
+    A variable without missing values in the class is not evaluated: its results are the new value and 0. The
+    nearest value of a category is the category itself. `group` (n_new,) are ids of groups to leave out, or
     NO_GROUP.
     """
     nearest, log_value = x.copy(), np.zeros(x.shape)
@@ -151,9 +159,10 @@ def variable_densities(rows: ClassRows, x: Floats, group: Integers) -> tuple[Flo
 
 
 def log_factors(rows: ClassRows, x: Floats, h: Floats, own: Integers) -> Floats:
-    """Logarithms of the factors (n_new, n_features, n_rows) of kernels, 0 where a new row has no value.
+    """Compute the logarithms (n_new, n_features, n_rows) of kernels; 0 if the new value is missing.
 
-    Bandwidths `h` have the shape of `x`; `own` (n_new,) are class rows to leave out, or -1.
+    `x` and `h` (n_new, n_features) are new rows and bandwidths. `own` (n_new,) are indices of class rows
+    whose groups are left out of the densities that replace kernels of missing values; -1 for none.
     """
     columns, is_category = rows.all().T, rows.n_categories[:, np.newaxis] > 0
     _, log_value = variable_densities(rows, np.ascontiguousarray(x), rows.group(own))
@@ -167,10 +176,11 @@ def log_factors(rows: ClassRows, x: Floats, h: Floats, own: Integers) -> Floats:
 def draw_kernels(
     rows: ClassRows, centers: Floats, h: Floats, noise: Floats, random: np.random.RandomState
 ) -> Floats:
-    """Sample from kernels around rows `centers` (n, n_features); `h` and `noise` have the same shape.
+    """Sample one row from the kernel around each row of `centers` (n, n_features).
 
-    A missing value is sampled from the density of the variable in the class, if any row has a value: from the
-    kernel of such a row with the normal reference bandwidth, or by the frequencies of categories.
+    `h` (n, n_features) are bandwidths, `noise` (n, n_features) standard normal numbers. A missing value is
+    sampled from the density of the variable in the class. The value stays missing if no row of the class has
+    one.
     """
     sample = centers + noise * h
     for j in np.flatnonzero(rows.has_missing | (rows.n_categories > 0)).tolist():
@@ -185,7 +195,7 @@ def draw_kernels(
 
 
 def _draw_categories(column: Values, centers: Floats, h: Floats, random: np.random.RandomState) -> Floats:
-    """Sample categories (n,) from kernels; for missing values by the frequencies, if any row has a value."""
+    """Sample categories (n,) from kernels, or from the frequencies of the class if the center is missing."""
     n = column.n_categories
     sample, missing = centers.copy(), np.isnan(centers)
     if missing.any() and column.values.size:

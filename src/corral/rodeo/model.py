@@ -1,4 +1,4 @@
-"""A fitted model whose class densities have bandwidths that the Rodeo chooses."""
+"""Fitted models whose class densities have bandwidths that the Rodeo chooses."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from corral.rodeo.density import ClassDensity, class_log_densities
 from corral.rodeo.relevance import mean_bandwidths, zscores
 from corral.rodeo.settings import ModelSettings, RodeoSettings
 
-# Bounds of bandwidths: within them no square of a distance over a bandwidth overflows.
+# Bounds of bandwidths that prevent overflow of squared distances divided by squared bandwidths.
 BANDWIDTH_BOUNDS = (1e-21, 1e11)
 
 
 @dataclass(frozen=True, eq=False)
 class ClassBandwidths:
-    """What algorithm 2 learns about the classes, on one scale."""
+    """Bandwidths that algorithm 2 chooses for each class from scaled rows."""
 
-    initial: Floats  # (n_classes,) bandwidths that all variables of a class start from
+    initial: Floats  # (n_classes,) initial bandwidth of all variables
     means: Floats  # (n_classes, n_features) mean leave-one-out bandwidths
-    zscores: Floats  # (n_classes, n_features) the same, standardised over the variables of a class
-    widths: Floats  # (n_features,) range of each variable in all rows, 1 where it is constant
-    varies: Bools  # (n_features,) which variables are not constant
+    zscores: Floats  # (n_classes, n_features) `means`, standardized over the variables of each class
+    # (n_features,) ranges of measurements, or numbers of categories; 1 for constant variables
+    widths: Floats
+    varies: Bools  # (n_features,) true for variables that are not constant
 
     def validate(self) -> None:
-        """Refuse bandwidths that the Rodeo cannot choose."""
+        """Raise ValueError if shapes do not match or a bandwidth is outside the bounds."""
         k, d = self.means.shape
         check_array("initial", self.initial, (k,), *BANDWIDTH_BOUNDS)
         check_array("means", self.means, (k, d), *BANDWIDTH_BOUNDS)
@@ -51,7 +52,10 @@ class ClassBandwidths:
         random: np.random.RandomState,
         computation: Computation,
     ) -> ClassBandwidths:
-        """Learn from the rows of each class, and from the ranges (n_features,) of the variables."""
+        """Run algorithm 2 on the scaled rows of each class.
+
+        `spread` (n_features,) has ranges of measurements and numbers of categories, 0 for constant variables.
+        """
         means = mean_bandwidths(rows, settings, random, computation)
         return cls(
             np.array([settings.initial_bandwidth(class_rows.n) for class_rows in rows]),
@@ -62,14 +66,21 @@ class ClassBandwidths:
         )
 
     def relevant(self, cutpoint: float) -> Bools:
-        """Variables (n_classes, n_features) whose bandwidths shrink enough to describe each class."""
-        # The tolerance is for evenly spaced scores, which are -1 but for rounding. A constant variable
-        # cannot distinguish classes.
+        """Return the relevant variables of each class as a mask (n_classes, n_features).
+
+        A variable is relevant if its z-score is at most the cutpoint, and if it is not constant.
+        """
+        # The tolerance includes scores of -1 that rounding has made larger. They occur if the bandwidths are
+        # evenly spaced.
         relevant: Bools = (self.zscores <= cutpoint + 1e-9) & self.varies
         return relevant
 
     def density(self, a: int, rows: ClassRows, relevant: Bools, settings: ModelSettings) -> ClassDensity:
-        """The density of class a, on its `relevant` (n_features,) variables if any, or on all of them."""
+        """Make the density of class a.
+
+        If the setting `features` is "selected" and any variable is `relevant` (n_features,), the density uses
+        the relevant variables. Otherwise it uses all variables.
+        """
         used = np.ones_like(self.varies)
         if settings.features == "selected" and relevant.any():
             used, rows = relevant, rows.select(np.flatnonzero(relevant))
@@ -84,15 +95,15 @@ class ClassBandwidths:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FittedModel(LocalModel):
-    """Classes whose densities have bandwidths that the Rodeo chooses."""
+    """Fitted model of `RodeoClassifier`."""
 
     settings: ModelSettings
     scale: Scale  # transforms rows before densities are evaluated
     bandwidths: ClassBandwidths  # result of algorithm 2
-    relevant: Bools  # (n_classes, n_features) which variables are relevant for each class
+    relevant: Bools  # (n_classes, n_features) true for the relevant variables of each class
 
     def validate(self) -> None:
-        """Refuse parts that do not belong together."""
+        """Raise ValueError if the shapes of the parts do not match."""
         super().validate()
         shape = self.prior.size, self.n_features
         check_shape("means", self.bandwidths.means, shape)
@@ -101,7 +112,7 @@ class FittedModel(LocalModel):
 
     @cached_property
     def densities(self) -> Sequence[ClassDensity]:
-        """The density of each class."""
+        """Densities of the scaled rows of each class (n_classes)."""
         rows = self.data.arrange(self.scale.transform(self.data.X))
         return [
             self.bandwidths.density(a, class_rows, self.relevant[a], self.settings)
@@ -109,7 +120,7 @@ class FittedModel(LocalModel):
         ]
 
     def log_densities(self, X: Floats, computation: Computation) -> Floats:
-        """Log densities (n_samples, n_classes) of scaled rows."""
+        """Compute log densities (n_samples, n_classes) of the rows on the scale."""
         return self.estimates(X, computation).log_density
 
     def estimates(
@@ -120,9 +131,10 @@ class FittedModel(LocalModel):
         bandwidths: bool = False,
         own: Sequence[Integers] | None = None,
     ) -> Estimates:
-        """Log densities (n_samples, n_classes) of scaled rows, which also score typicality.
+        """Compute log densities (n_samples, n_classes) of the rows on the scale.
 
-        `own` has for each class the numbers (n_samples,) of its rows to leave out, or -1.
+        The log densities are also the scores of typicality. `own` has an array (n_samples,) for each class:
+        the index of the class row to leave out for each row; -1 for none.
         """
         log_density, h = class_log_densities(
             self.densities,
@@ -133,7 +145,7 @@ class FittedModel(LocalModel):
             own=own,
         )
         missing = np.isnan(X)
-        if missing.any():  # variables that a class takes as uniform integrate to 1
+        if missing.any():  # the uniform density of an unused variable integrates to 1
             for y, density in enumerate(self.densities):
                 log_widths = np.log(self.bandwidths.widths)
                 log_widths[density.variables] = 0.0
@@ -141,7 +153,7 @@ class FittedModel(LocalModel):
         return Estimates(log_density, log_density, h if bandwidths else None)
 
     def leave_out_of(self, points: Integers, X: Floats, computation: Computation) -> Estimates:
-        """Log densities of training rows that are left out; class bandwidths are not learnt again."""
+        """Compute log densities of training rows, each left out of the density; class bandwidths are kept."""
         own = [self.data.own_rows(class_rows, points) for class_rows in self.data.members()]
         return self.estimates(X, computation.quieter(), own=own)
 
@@ -154,7 +166,7 @@ def learn_model(
     random: np.random.RandomState,
     computation: Computation,
 ) -> FittedModel:
-    """Learn a scale, bandwidths, relevant variables and densities of all classes."""
+    """Fit the scale, the bandwidths and the relevant variables of all classes."""
     scale = learn_scale(data.X, data.weights, settings.scale, n_categories=data.n_categories)
     scaled = scale.transform(data.X)
     spread = spreads(scaled)
@@ -175,14 +187,14 @@ def learn_model(
 
 @dataclass(frozen=True, eq=False)
 class DensityModel:
-    """The density of all rows together."""
+    """Fitted model of `RodeoDensity`: one density of all rows."""
 
-    data: LabelledRows  # the rows that count, as one class
+    data: LabelledRows  # rows with positive weight, all of one class
     scale: Scale  # transforms rows before the density is evaluated
     settings: RodeoSettings
 
     def validate(self) -> None:
-        """Refuse several classes, and a scale that has no density of unscaled rows."""
+        """Raise ValueError if there are several classes, or if the scale is made of ranks."""
         self.scale.validate_for(self.data.category_counts)
         check_number("n_rows", len(self.data.X), 1)
         if self.scale.knots is not None or self.data.labels.size != 1:
@@ -190,6 +202,6 @@ class DensityModel:
 
     @cached_property
     def density(self) -> ClassDensity:
-        """The density of the scaled rows."""
+        """Density of the scaled rows."""
         (rows,) = self.data.arrange(self.scale.transform(self.data.X))
         return ClassDensity(rows, self.settings.grid(rows.n), np.arange(rows.n_features))

@@ -1,4 +1,7 @@
-"""The Rodeo at one new row with a record of every sweep, for teaching and figures; it is slow."""
+"""Record of the sweeps of the Rodeo at one new row, for teaching and figures; slower than predictions.
+
+A sweep tests every variable that has not stopped, and shrinks the bandwidths of some of them.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +20,22 @@ from corral.rodeo.settings import Update
 
 @dataclass(frozen=True, eq=False)
 class RodeoPath:
-    r"""How the Rodeo chose the bandwidths of one sample in one class, as returned by `bandwidth_path`.
+    r"""Bandwidths and tests in the sweeps of the Rodeo, as returned by `bandwidth_path`.
 
     Attributes
     ----------
     bandwidths : ndarray of shape (n_sweeps + 1, n_features)
-        Initial bandwidths, then the bandwidths after each sweep, of scaled variables.
+        Bandwidths of scaled variables: the initial ones, then those after each sweep.
     ratios : ndarray of shape (n_sweeps, n_features)
-        :math:`|Z_j| / \lambda_j` of each sweep; infinite where all rows agree, 0 where not tested.
+        Test ratio :math:`|Z_j| / \lambda_j`: a bandwidth shrinks if the ratio is greater than 1. Infinite if
+        the derivatives :math:`Z_{ji}` of all rows are equal; 0 if the variable was not tested.
     tested : ndarray of shape (n_sweeps, n_features)
-        Which variables took part in a sweep: those that had not stopped.
+        True if the variable was tested in the sweep because it had not stopped before.
 
     See Also
     --------
-    corral.RodeoPathDisplay : Draws it.
-    corral.RodeoClassifier.bandwidth_path : Makes it.
+    corral.RodeoPathDisplay : Plot of this object.
+    corral.RodeoClassifier.bandwidth_path : Method that returns this object.
 
     Examples
     --------
@@ -59,21 +63,21 @@ class RodeoPath:
 
     @property
     def n_tests(self) -> Integers:
-        """(n_features,) number of sweeps in which each variable was tested."""
+        """Number of sweeps (n_features,) in which each variable was tested."""
         n: Integers = self.tested.sum(axis=0)
         return n
 
     @property
     def at_floor(self) -> Bools:
-        """(n_features,) whether a variable stopped at the smallest bandwidth, not by its last test."""
+        """Mask (n_features,) of variables that stopped only because the bandwidth was the smallest."""
         last = np.take_along_axis(self.ratios, np.maximum(self.n_tests - 1, 0)[np.newaxis], axis=0)
         at_floor: Bools = last[0] > 1.0
         return at_floor
 
 
 def rodeo_path(rows: ClassRows, grid: Floats, x: Floats, update: Update) -> RodeoPath:
-    """Run algorithm 1 at one new row (n_features,), and record every sweep."""
-    if not rows.n_rows:  # one sweep without a result
+    """Run algorithm 1 at one new row (n_features,) with bandwidths of a grid, and record every sweep."""
+    if not rows.n_rows:  # one sweep in which no bandwidth shrinks
         h = np.full((2, x.size), grid[0])
         return RodeoPath(h, np.zeros((1, x.size)), np.ones((1, x.size), dtype=np.bool_))
     ratios = sweep_ratios(rows, grid, x, update)

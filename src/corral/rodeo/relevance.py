@@ -1,4 +1,7 @@
-"""Algorithm 2: bandwidths at the training rows of a class, and their z-scores."""
+"""Algorithm 2 of the paper: mean bandwidths at the training rows of each class, and z-scores of these means.
+
+A variable with a low z-score has a small bandwidth, and is relevant for the class.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ def leave_one_out_bandwidths(
     settings: RodeoSettings,
     computation: Computation,
 ) -> list[Floats]:
-    """Bandwidths (n_points, n_features) at rows of each class, each row left out."""
+    """Choose bandwidths (n_points, n_features) at some rows of each class, each left out of its own density.
+
+    `points` has for each class the indices (n_points,) of these rows.
+    """
     grids = [settings.grid(rows.n) for rows in classes]
     h = [np.empty((own.size, rows.n_features)) for rows, own in zip(classes, points, strict=True)]
 
@@ -49,16 +55,17 @@ def mean_bandwidths(
     random: np.random.RandomState,
     computation: Computation,
 ) -> Floats:
-    """Mean leave-one-out bandwidths (n_classes, n_features) of each class.
+    """Compute mean leave-one-out bandwidths (n_classes, n_features).
 
-    The mean is taken over at most MAX_POINTS random rows. A class without rows has the initial bandwidth.
+    The mean is taken over at most MAX_POINTS random rows of a class. If all their values of a variable are
+    missing, the result is the initial bandwidth.
     """
     points = [random_rows(rows.n_rows, MAX_POINTS, random) for rows in classes]
     local = leave_one_out_bandwidths(classes, points, settings, computation)
     means = np.empty((len(classes), classes[0].n_features))
     for mean, rows, own, h in zip(means, classes, points, local, strict=True):
         h0 = settings.initial_bandwidth(rows.n)
-        # No bandwidth is chosen for a missing value.
+        # The Rodeo does not choose a bandwidth for a missing value.
         weight = np.where(np.isnan(rows.take(own)), 0.0, rows.weight(own)[:, np.newaxis])
         total = weight.sum(axis=0)
         mean[:] = np.where(total > 0.0, (weight * h).sum(axis=0) / np.maximum(total, 1e-300), h0)
@@ -66,12 +73,12 @@ def mean_bandwidths(
 
 
 def zscores(means: Floats) -> Floats:
-    """Standardise the mean bandwidths of a class over its variables (equation "zscore").
+    """Standardize the mean bandwidths (n_features,) of a class over its variables.
 
-    The variance divides by d - 1, as in the published tables: the squares of their scores sum to d - 1.
+    The divisor of the variance is n_features - 1, as in the published tables, whose squared scores sum to it.
     """
     spread = means.std(ddof=1) if means.size > 1 else 0.0
-    if spread <= 1e-12 * means.mean():  # equal but for rounding: no variable stands out
+    if spread <= 1e-12 * means.mean():  # equal up to rounding errors: no variable is relevant
         return np.zeros_like(means)
     z: Floats = (means - means.mean()) / spread
     return z

@@ -1,7 +1,7 @@
-r"""Parameters of the Rodeo and of a classifier that uses it; the estimators check them.
+r"""Parameters of the Rodeo and of classifiers that use the Rodeo; the estimators check the values.
 
 The bandwidths of a class with :math:`n` rows start from :math:`h_0 = c_0 / \log\log \max(n, 16)` and shrink
-by the factor :math:`\beta`, down to a floor.
+by the factor :math:`\beta`, but not below a smallest bandwidth.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from corral.markers.contrast import MIN_EFFECT
 
 Update = Literal["simultaneous", "sequential"]
 
-# Below this size log log n is too small (or negative) to start from or to test with.
+# Classes with fewer rows use this number in log log n, which would be too small, or negative.
 SMALLEST_COUNT = 16
 
-# A grid of more bandwidths than that would take hours at the first row, and much memory.
+# More bandwidths would need hours for one row, and much memory.
 _MOST_STEPS = 10_000_000
 
 
@@ -31,10 +31,10 @@ class RodeoSettings:
 
     Attributes
     ----------
-    update : whether bandwidths change after a sweep or inside it.
+    update : "simultaneous" if bandwidths change after a sweep over the variables, "sequential" if inside it.
     beta : factor by which a bandwidth shrinks.
-    c0 : constant of the initial bandwidth.
-    min_bandwidth : floor under every bandwidth; None stands for h0 / n.
+    c0 : factor of the initial bandwidth h0.
+    min_bandwidth : smallest bandwidth; None for h0 / n.
     """
 
     update: Update = "simultaneous"
@@ -43,22 +43,22 @@ class RodeoSettings:
     min_bandwidth: float | None = None
 
     def initial_bandwidth(self, n: float) -> float:
-        """Return the bandwidth to start from in a class of n rows."""
+        """Return the initial bandwidth h0 of a class with n rows."""
         return self.c0 / math.log(math.log(max(n, SMALLEST_COUNT)))
 
     def floor(self, n: float) -> float:
-        """Return the smallest bandwidth in a class of n rows.
+        """Return the smallest bandwidth of a class with n rows.
 
-        The theory requires n h -> infinity: at h = h0 / n a window holds about one row of a variable that
-        spreads over its range, and every derivative is noise. Without a floor the bandwidth would shrink for
-        ever at a point mass, where rows coincide.
+        The theory requires n h -> infinity. If h = h0 / n and the rows are spread over the range of a
+        variable, a window of width h contains about one row, and the derivatives are noise. If many rows have
+        equal values, the bandwidth would shrink forever without this limit.
         """
         if self.min_bandwidth is not None:
             return self.min_bandwidth
         return self.initial_bandwidth(n) / max(n, 1.0)
 
     def grid(self, n: float) -> Floats:
-        """Return h0 beta^k for k = 0, 1, ... down to the floor; h0 even if it is below the floor."""
+        """Return h0 and all smaller bandwidths h0 beta^k, k = 1, 2, ..., that are not below the floor."""
         h0, floor = self.initial_bandwidth(n), self.floor(n)
         n_steps = 0 if floor >= h0 else math.ceil(math.log(floor / h0) / math.log(self.beta)) + 1
         if n_steps > _MOST_STEPS:
@@ -72,12 +72,12 @@ class RodeoSettings:
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """Parameters of a classifier by class densities, except its priors."""
+    """Parameters of `RodeoClassifier`, except the priors."""
 
     rodeo: RodeoSettings = RodeoSettings()
     scale: ScaleKind = "range"
-    # whether bandwidths are chosen at each sample or for each class
+    # "local": bandwidths are chosen at each new row; "class": one bandwidth per class and variable
     bandwidth: Literal["local", "class"] = "local"
-    features: Literal["all", "selected"] = "all"  # which variables take part in the densities
+    features: Literal["all", "selected"] = "all"  # "selected": densities use only relevant variables
     cutpoint: float = -1.0  # largest z-score of a relevant variable
-    min_effect: float = MIN_EFFECT  # least difference from the background that makes a variable a marker
+    min_effect: float = MIN_EFFECT  # smallest effect of a marker
