@@ -28,7 +28,8 @@ _COST = {"simultaneous": 1.0, "sequential": 5.0, "fixed": 0.1, "many": 5.0}
 # The number of chunks into which rows are divided if _CHUNK does not need more.
 _MOST_CHUNKS = 64
 
-# The smallest chunk, in rows, unless _CHUNK needs smaller ones: overhead would dominate.
+# The least number of rows in a chunk, unless _CHUNK needs less: smaller chunks take longer to start than to
+# compute.
 _LEAST_CHUNK = 1024
 
 # Has the attribute `is_worker` in threads that `on_threads` has started. They do not start further threads.

@@ -17,7 +17,7 @@ import numpy as np
 from corral.array_types import Bools, Floats, Integers
 from corral.data.subsample import evenly_spaced
 
-# The number of rows with removed values that are learnt from, and the least and largest share removed.
+# The number of rows with removed values, and the least and largest share of removed values in a row.
 _N_ROWS = 1000
 _LEAST_REMOVED, _MOST_REMOVED = 0.05, 0.6
 

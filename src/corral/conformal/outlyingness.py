@@ -60,7 +60,7 @@ _FARTHEST = 0.005
 _WIDENED = 10.0
 _ENOUGH_VALUES = 20
 
-# A column that varies by less than this share of its values is constant but for rounding.
+# A column whose values differ by less than this share of their size is constant up to rounding errors.
 _ROUNDING = 1e-12
 
 # A value whose relative difference from a constant is smaller may be the same number, written with fewer

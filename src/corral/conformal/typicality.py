@@ -1,9 +1,10 @@
 r"""Conformal p-values: how typical a sample is of each class, whether it is novel, which labels are possible.
 
 The score of a training row in its class is computed like the score of a new row: the row, its duplicates and
-its group are left out of the densities. Compare a sample with the rows of a class: the share of rows with a
-score at most as high is a p-value. If the sample is a further row of the class, exchangeable with the
-training rows, the p-value is at most a with probability at most a (Vovk, Gammerman and Shafer, 2005).
+its group are left out of the densities. The p-value of a sample in a class is the share of rows, among the
+rows of the class and the sample, whose score is at most the score of the sample. If the sample is a further
+row of the class, exchangeable with the training rows, the p-value is at most a with probability at most a
+(Vovk, Gammerman and Shafer, 2005).
 
 **Score.** The score of x in class y, which is higher for more typical rows, is
 
@@ -24,8 +25,8 @@ of all rows. With a center of 0, rows of unknown classes are detected best, but 
 are novel. With the median of the class as center, fewer rows of unknown classes are detected, but the rows of
 wide classes are not novel too often.
 
-The two penalties are for far values of single columns: see `outlyingness`. They are computed for training
-rows from the other rows, so that p-values keep their level.
+The second and the third term are penalties for far values of single columns: see `outlyingness`. For a
+training row they are computed from the other training rows, so that p-values keep their level.
 
 **Typicality** is the p-value of the score in class y. With n rows of equal weight in the class (Kish's
 effective number if weights differ) it is
@@ -42,11 +43,11 @@ of the class, exceeds 1 - coverage. In a pool, the log odds of a training row co
 that were fitted without the fold of the row.
 
 **Missing values.** The log density of a row depends on how many of its values are present. So the average
-change by the missing values is subtracted from an unscaled score, and the spread is reduced to the number of
-variables that are present: see `missing_values`. Training rows keep their own missing values. If values are
-missing at random, with the same frequencies in new rows as in training rows, then new and training rows are
-exchangeable, and p-values keep their level even if the estimated changes are wrong. Otherwise p-values are
-only as accurate as the estimated changes.
+change by the missing values is subtracted from an unscaled score (see `missing_values`), and the spread is
+multiplied by the root of the share of variables that are present. Training rows keep their own missing
+values. If values are missing at random, with the same frequencies in new rows as in training rows, then new
+and training rows are exchangeable, and p-values keep their level even if the estimated changes are wrong.
+Otherwise p-values are only as accurate as the estimated changes.
 """
 
 from __future__ import annotations
@@ -78,11 +79,11 @@ _BEHIND = 0.05
 _LEAST_ODDS = 0.5
 _LEAST_SHARE = 0.05
 
-# Scores that differ by less than this are equal but for rounding, and so are log densities.
+# Scores or log densities that differ by less than this are equal up to rounding errors.
 _ROUNDING_OF_SCORES = 1e-9
 _DIGITS_OF_SCORES = 9
 
-# The largest rank in `interpolated_pvalues`, so that no p-value is 0.
+# The largest k in `interpolated_pvalues`, so that no p-value is 0.
 _LARGEST_K = 1e9
 
 
@@ -318,7 +319,10 @@ class Trust:
         return Judgement(scores, typicality, novelty, reference.best.n, reference.spreads(expected))
 
     def label_pvalues(self, X: Floats, log_density: Floats, computation: Computation) -> Floats:
-        """P-values (n_samples, n_classes) of the log odds of each class among its own rows."""
+        """P-values (n_samples, n_classes) of the log odds of each class among the rows of the class.
+
+        X is (n_samples, n_features) and `log_density` (n_samples, n_classes).
+        """
         reference, expected = self.reference(computation), self._expected(X, computation)
         return _pvalues(reference.odds, reference.odds_scores(self._log_odds(log_density), expected))
 

@@ -85,7 +85,7 @@ class Explainer(ABC):
 
         Returns
         -------
-        conditional : (n_samples, n_features) log density of each variable given all others in class a.
+        conditional : (n_samples, n_features) log density in class a of each variable given all others.
         shares : (n_samples, n_rows) shares of the rows of the class in the density. They sum to 1, or are all
             0 if no row that is not left out has a share.
         """
@@ -198,7 +198,7 @@ def _shares_of_others(shares: Floats, left_out: Bools | None) -> Floats:
 
 
 def _product_conditionals(rows: ClassRows, x: Floats, h: Floats) -> tuple[Floats, Floats]:
-    """Log density (n_used,) of each variable of x given all others, and shares (n_rows,) of the rows.
+    """Compute the log density (n_used,) of each variable given all other variables, and shares (n_rows,).
 
     With fixed bandwidths h (n_used,), the density of x_j given the other variables is the kernel estimate
     with the factors of all variables, divided by the kernel estimate without the factor of variable j. The

@@ -1,4 +1,4 @@
-"""Support: the training rows that support a label, densities of each variable given all others, typical rows.
+"""Support of labels by training rows, densities of each variable given all other variables, typical rows.
 
 The density of a class at a sample is a sum of kernels at training rows; a row's share is its part of this
 sum. The rows with the largest shares support the label.

@@ -1,4 +1,4 @@
-"""The background of each variable: the classes that are alike in it.
+"""The background of each variable: a set of classes that are alike in this variable.
 
 Two classes differ if the p-value of their difference is at most the significance level divided by the number
 of pairs of classes, and the difference is not negligible. A set of classes is alike if no two of them differ.
@@ -105,8 +105,8 @@ def find_background(
 def _alike_sets(alike: Bools, statistic: Floats) -> Bools:
     """Grow an alike set from each class; returns sets (n_variables, n_starts, n_classes).
 
-    The other classes are considered in the order of their `statistic` against the start; a class joins if it
-    is alike all classes that are already in the set.
+    The other classes are considered in the order of their `statistic` against the start. A class joins the
+    set if it does not differ from any class in the set.
     """
     n_classes = alike.shape[1]
     itself = np.eye(n_classes, dtype=bool)

@@ -15,11 +15,11 @@ other rows. It is one of
   (negative) or *wide* (positive);
 - the difference between the shares of a value, of a category, or of a range of values.
 
-Of location (high, low) and width (narrow, wide), the one with the larger effect is chosen, among those that
-medians and quartiles confirm. A variable with few values may be described by a single value instead. With
-many values, a marker is described by the range whose shares differ most (the range of Kuiper's statistic) in
-two cases: if the effects of location and width are negligible, or if the shares of the range differ by much
-more than these effects, for example in a class with two modes.
+A class is described by location (high, low) or by width (narrow, wide): by the larger of the two effects,
+unless medians and quartiles do not confirm it. A variable with few values may be described by a single value
+instead. With many values, a marker is described by the range whose shares differ most (the range of Kuiper's
+statistic) in two cases: if the effects of location and width are negligible, or if the shares of the range
+differ by much more than these effects, for example in a class with two modes.
 """
 
 from __future__ import annotations
@@ -291,7 +291,7 @@ def _place_or_width(
 ) -> tuple[NDArray[np.str_], Floats]:
     """Choose location or width: directions and effects (n_classes,).
 
-    The one with the larger effect is chosen among those that quantiles confirm; "" and 0 if there is none.
+    The larger effect is chosen among the effects that quantiles confirm; "" and 0 if they confirm none.
     `lower`, `middles` and `upper` are quantiles (3, n_classes) of the samples.
     """
     place, score = _deltas(column.x, column)

@@ -1,7 +1,7 @@
 """Markers of each class: the variables in which the class differs from the background of the variable.
 
-The background of a variable is a set of classes that are alike in it (`background`). A class is compared with
-the rows of the other classes of the background by the tests of `rank_tests`. All results depend only on
+The background of a variable is a set of classes that do not differ in it (`background`). A class is compared
+with the rows of the other classes of the background by the tests of `rank_tests`. All results depend only on
 ranks, so increasing transformations of a column do not change them.
 
 If a variable has no background, it can be a marker of the classes that differ from at least half of the other
@@ -37,7 +37,7 @@ SIGNIFICANCE_LEVEL = 0.01
 # slope of the logistic regression is almost infinite.
 _NEGLIGIBLE_SHARE = 1e-12
 
-# The number of categories of a variable, the most frequent ones, that are compared one by one.
+# The number of categories of a variable that are compared one by one: the most frequent categories.
 _MAX_FLAGS = 50
 
 

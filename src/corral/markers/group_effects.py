@@ -1,7 +1,7 @@
 r"""Effects of groups on tests: effective numbers of rows, degrees of freedom, and least p-values.
 
-A group is a set of rows from one source, such as a patient or a recording. Rows of a group are alike, so a
-test that takes them as independent has p-values that are too small.
+A group is a set of rows from one source, such as a patient or a recording. Rows of a group are similar, so
+the p-values of a test that takes rows as independent are too small.
 
 **Effective number of rows.** Let :math:`\rho` be the correlation of two rows of a group within a class (the
 intraclass correlation), and :math:`w` the weights of the rows of a class. The variance of a weighted mean

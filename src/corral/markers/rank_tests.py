@@ -208,8 +208,8 @@ def _combine(log_p: Floats, n_degrees: Integers, dependent: Bools) -> Floats:
 def _log_tails(first: Floats, second: Floats, scores: Floats, is_binary: Bools) -> Floats:
     """Logarithms (n_tests,) of the probability of a sum of scores at least as large as in the first sample.
 
-    The sum is over rows chosen at random, without replacement, from both samples: as many rows as the first
-    sample has.
+    The sum is over n rows chosen at random, without replacement, from both samples; n is the number of rows
+    of the first sample.
     """
     lowest = np.where(first > 0, scores, np.inf).min(axis=1)
     highest = np.where(second > 0, scores, -np.inf).max(axis=1)
