@@ -419,7 +419,7 @@ def test_forged_values(where, change, message, file, path):
     ("where", "change", "message"),
     [
         ("direction/!texts", ["up"], "it has positions that are not whole numbers"),
-        ("direction/!texts", list("abcdefg"), "direction holds something else"),
+        ("direction/!texts", list("abcdefg"), "direction must be a table of"),
         ("quartiles", lambda a: a[1:], "quartiles has the shape"),
         ("middles", lambda a: a * np.inf, "middles holds a number"),
     ],

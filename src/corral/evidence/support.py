@@ -231,7 +231,7 @@ def _blocks_of_equals(codes: Integers) -> Iterator[Integers]:
 
 
 def typical_rows(model: LocalModel, a: int, n_rows: int, computation: Computation) -> list[int]:
-    """Positions in the training table of the `n_rows` rows of class a with the highest density."""
+    """Positions in the training table of up to `n_rows` rows of class a with the highest density."""
     rows = model.data.members()[a]
     if not rows.size:
         return []
