@@ -9,7 +9,7 @@ PY := $(VENV)/bin/python
 # Files that take long have few tests: a worker that has finished takes over half of what the busiest has left.
 PARALLEL := -n logical --maxprocesses 4 --dist worksteal
 # Python without the ending .py, which ruff reads only if it is named.
-SCRIPTS := .ci/check_dist .ci/oldest
+SCRIPTS := .ci/check_dist .ci/oldest .ci/vocabulary
 
 # The real data sets are read from the folder CORRAL_DATA names.
 ifeq ($(origin CORRAL_DATA),undefined)
@@ -53,10 +53,11 @@ build/axe/package/axe.min.js:
 	mkdir -p build/axe
 	cd build/axe && npm pack --silent axe-core@4.14.0 && tar -xzf axe-core-*.tgz
 
-lint: $(VENV)/.has-lint ## check style, format and the order of imports
+lint: $(VENV)/.has-lint ## check style, format, the order of imports and the vocabulary
 	$(PY) -m ruff check . $(SCRIPTS)
 	$(PY) -m ruff format --check . $(SCRIPTS)
 	$(VENV)/bin/lint-imports
+	$(PY) .ci/vocabulary
 
 types: $(VENV)/.has-dev ## check types, of what the package imports as well
 	$(PY) -m mypy

@@ -972,10 +972,16 @@ def integrated_lengths(precision, is_missing, U, lengths, missing, L, v, out, lo
 
 
 @compiled(**_INNER, fastmath=_FAST)
-def _log_sum_from_least(a, k, n, e):
-    """Return the logarithm of the sum of exp(-a[k, i]) over i < n; e (n,) is work space."""
-    least = _least(a[k, :n])
-    return math.log(_exponentiate(a[k, :n], least, None, e)) - least
+def _log_sum_from_least(a, k, n):
+    """Return the logarithm of the sum of exp(-a[k, i]) over i < n."""
+    # `math.exp` is slower than `_exp`, but compiles in a fraction of the time.
+    least = EXCLUDED
+    for i in range(n):
+        least = a[k, i] if a[k, i] < least else least
+    total = 0.0
+    for i in range(n):
+        total += math.exp(least - a[k, i])
+    return math.log(total) - least
 
 
 @compiled(**_INNER, fastmath=_FAST)
@@ -1006,7 +1012,7 @@ def conditional_log_ratios(z, c, pull_z, pull_c, half_inverse, nearest, exponent
     nearest : (n_samples,) index of a row near each sample.
     exponents : (n_samples, n_rows) minus logarithms of weights; written: exponents minus the exponent of the
         row `nearest`.
-    work : (2, n_rows) work space.
+    work : (1, n_rows) work space.
     log_ratio : (n_samples, n_variables) written: the logarithms of the ratios.
     """
     n = exponents.shape[1]
@@ -1016,15 +1022,15 @@ def conditional_log_ratios(z, c, pull_z, pull_c, half_inverse, nearest, exponent
             reference, twice = c[k, row], 2.0 * z[q, k] - c[k, row]
             for i in range(n):
                 all_terms[i] += 0.5 * (reference - c[k, i]) * (twice - c[k, i])
-        log_sum = _log_sum_from_least(exponents, q, n, work[0])
+        log_sum = _log_sum_from_least(exponents, q, n)
         for j in range(pull_z.shape[1]):
             total = _add_relative_squares(
-                all_terms, pull_z[q, j], pull_c, j, pull_c[j, row], -half_inverse[j], work[1], -log_sum
+                all_terms, pull_z[q, j], pull_c, j, pull_c[j, row], -half_inverse[j], work[0], -log_sum
             )
             if _LEAST_PRODUCT < total < _HIGH:
                 log_ratio[q, j] = -math.log(total)
             else:
-                log_ratio[q, j] = log_sum - _log_sum_from_least(work, 1, n, work[0])
+                log_ratio[q, j] = log_sum - _log_sum_from_least(work, 0, n)
 
 
 # ---------------------------------------------------------------------------------- sets of variables
@@ -1137,8 +1143,8 @@ def _add_term(a, k, T, q, j, first, n, shift):
 
 
 @compiled(**_OUTER, fastmath=_FAST)
-def walk_squares(depth, row, start, T, z, Z, unknown, e, a, n_present, log_sum, out):
-    """Compute logarithms of kernel means along a walk, for kernels that are not products over the variables.
+def walk_squares(depth, row, start, start_sums, T, z, Z, unknown, a, n_present, log_sum, out):
+    """Compute logarithms of kernel sums along a walk, for kernels that are not products over the variables.
 
     Each step adds half the squared difference between coordinates of sample and row to the exponents, or a
     term of categories. Each step has its own coordinates. Rows are processed in tiles that stay in the cache.
@@ -1147,22 +1153,24 @@ def walk_squares(depth, row, start, T, z, Z, unknown, e, a, n_present, log_sum, 
 
     Parameters
     ----------
-    depth, start, n_present, out : as in `walk_products`.
+    depth, start, n_present : as in `walk_products`.
     row : (n_steps,) index of the term that a step adds, or -1 if it adds a coordinate.
-    T : (n_samples, n_terms, n_rows) terms of categories.
+    start_sums : (n_samples, n_tiles) logarithms of the sums of exp(-start) over the rows of a tile.
+    T : (n_samples, n_terms, n_rows) terms of categories; None if there are none.
     z, Z : (n_samples, n_steps) and (n_steps, n_rows) coordinates of samples and rows.
     unknown : (n_samples, n_steps) which steps add a missing variable and do not change the density.
-    e, a : (tile,) and (n_variables + 1, tile) work space: exponentials, and exponents by depth.
+    a : (n_variables + 1, tile) work space: exponents by depth.
     log_sum : (n_variables + 1,) work space, by depth: logarithms of sums over the rows of a tile.
+    out : (n_samples, n_steps) written: logarithms of the sums after each step.
     """
     tile = a.shape[1]
     for first in range(0, start.shape[1], tile):
-        n = min(tile, start.shape[1] - first)
+        n = tile if tile < start.shape[1] - first else start.shape[1] - first
         for q in range(start.shape[0]):
             for i in range(n):
                 a[0, i] = start[q, first + i]
             n_present[0] = 0
-            log_sum[0] = _log_sum_from_least(a, 0, n, e)
+            log_sum[0] = start_sums[q, first // tile]
             for s in range(depth.shape[0]):
                 k = depth[s]
                 before = n_present[k]
@@ -1171,23 +1179,18 @@ def walk_squares(depth, row, start, T, z, Z, unknown, e, a, n_present, log_sum, 
                     after = before + 1
                     n_present[k + 1] = after
                     shift = -log_sum[before]
-                    if row[s] >= 0:
-                        total = _add_term(a, before, T, q, row[s], first, n, shift)
-                    else:
+                    if T is None or row[s] < 0:
                         total = _add_square(a, before, z[q, s], Z, s, first, n, shift)
+                    else:
+                        total = _add_term(a, before, T, q, row[s], first, n, shift)
                     if _LEAST_PRODUCT < total < _HIGH:
                         log_sum[after] = math.log(total) - shift
                     else:
-                        log_sum[after] = _log_sum_from_least(a, after, n, e)
+                        log_sum[after] = _log_sum_from_least(a, after, n)
                 value = log_sum[n_present[k + 1]]
                 if first > 0:
-                    larger, smaller = max(out[q, s], value), min(out[q, s], value)
-                    value = larger + math.log1p(math.exp(smaller - larger))
+                    difference = value - out[q, s]
+                    value = (value if difference > 0.0 else out[q, s]) + math.log1p(
+                        math.exp(-abs(difference))
+                    )
                 out[q, s] = value
-    for q in range(start.shape[0]):
-        low = _least(start[q])
-        total = 0.0
-        for i in range(start.shape[1]):
-            total += math.exp(low - start[q, i])
-        for s in range(depth.shape[0]):
-            out[q, s] -= math.log(total) - low

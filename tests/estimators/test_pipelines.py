@@ -242,7 +242,7 @@ def test_report_of_categories_and_missing_values(table, tmp_path):
     assert bars["y"][1][2] == round(1000 * share)
     many = data["curves"][str(positions["many"])]
     assert len(many["categories"]) == 12
-    assert many["others"] == len(X) - 12
+    assert many["nOthers"] == len(X) - 12
     assert data["curves"][str(positions["empty"])]["x"] == []
     assert "weight missing less often (0%; others 100%)" in shown
     assert "<b>" not in shown

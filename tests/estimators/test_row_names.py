@@ -224,7 +224,7 @@ def test_explain_takes_several_rows(folder, frame, tmp_path):
     ]
     assert len(run(*explain, "-q").stdout.splitlines()) == 2
     message = refused(*explain, "--plot", tmp_path / "p.png")
-    assert message == "--plot draws one row, and 2 are asked for."
+    assert message == "--plot draws one row, and --row names 2."
 
 
 def test_a_name_that_stands_twice(folder, frame, tmp_path):

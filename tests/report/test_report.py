@@ -494,8 +494,8 @@ def test_categories_that_only_a_held_out_row_has(rows, tmp_path):
     table = X.assign(f=np.where(np.arange(len(y)) == 7, "rare", "frequent"))
     _, _, data = held_out_page((table, y), tmp_path, max_samples=200)
     assert data["rows"][7]["values"][5] == "rare"
-    assert data["rows"][7]["untraining"] == [5]
-    assert data["rows"][8]["untraining"] == []
+    assert data["rows"][7]["unknown"] == [5]
+    assert data["rows"][8]["unknown"] == []
 
 
 def test_sample_sizes(rows, classifier, tmp_path):

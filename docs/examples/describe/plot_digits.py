@@ -51,8 +51,7 @@ figure.colorbar(shown, ax=axes[1], shrink=0.8)
 plt.show()
 
 # %%
-# The label rests on training rows that look like this digit. These rows have the largest shares in the
-# density of the label.
+# The next picture shows the training rows with the largest shares of the density of the label at this digit.
 
 figure, axes = plt.subplots(1, 5, figsize=(9, 2.2), layout="constrained")
 for position, share, axis in zip(why.rows[0], why.shares[0], axes, strict=False):

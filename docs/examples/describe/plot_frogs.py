@@ -2,9 +2,10 @@
 Does it recognize a frog that is not in the table?
 ==================================================
 
-Syllables of one recording are alike. A classifier that was fitted to some of them recognizes the others, but
-perhaps not another animal. If rows belong together, such as the syllables of a recording or the visits of a
-patient, pass ``groups``: rows of one group are then left out together.
+Syllables of one recording resemble each other. A classifier that was fitted to some syllables of a recording
+recognizes the other syllables, but perhaps not the syllables of another animal. If rows belong together, such
+as the syllables of a recording or the visits of a patient, pass ``groups``. The rows of one group are then
+left out together.
 """
 
 import os
@@ -17,9 +18,9 @@ from corral import CorralClassifier
 from corral.datasets import load_anuran
 
 # %%
-# If the environment variable ``CORRAL_DATA`` names a folder with UCI's table Anuran Calls, this example
-# uses it. Otherwise it simulates calls: five species with eight recordings each, and an accent for each
-# recording.
+# If the environment variable ``CORRAL_DATA`` is the path of a folder with UCI's table Anuran Calls, this
+# example uses the table. Otherwise it simulates calls: five species with eight recordings each, and an accent
+# for each recording.
 
 
 def draw_calls(rng, n_species=5, n_recordings=8, n_syllables=15, n_coefficients=22):
@@ -41,8 +42,8 @@ else:
 print(f"{len(X)} syllables, {len(set(y))} species, {len(set(recording))} recordings")
 
 # %%
-# Fit the classifier twice: once as if all rows were independent, once with recordings as groups.
-# ``cv_accuracy_`` is the accuracy to expect on new rows, or on new recordings.
+# Fit the classifier twice: without groups, and with the recordings as groups. ``cv_accuracy_`` estimates the
+# accuracy on new rows without groups, and on new recordings with groups.
 
 by_row = CorralClassifier(random_state=0).fit(X, y)
 by_recording = CorralClassifier(random_state=0).fit(X, y, groups=recording)
@@ -66,8 +67,8 @@ new_recordings = accuracy(GroupKFold(3).split(X, y, recording))
 print(f"measured: other syllables {new_rows:.3f}, other recordings {new_recordings:.3f}")
 
 # %%
-# The accuracy by row holds for other syllables of the same recordings. The accuracy by recording is what to
-# expect for a new animal; with a few dozen recordings it is uncertain by some hundredths.
+# The accuracy by row is valid for other syllables of the same recordings. The accuracy by recording is valid
+# for new animals. With a few dozen recordings, its standard error is some hundredths.
 
 figure, axis = plt.subplots(figsize=(7, 2.8), layout="constrained")
 axis.barh([3, 2], [by_row.cv_accuracy_, new_rows], color="tab:orange", label="by row")

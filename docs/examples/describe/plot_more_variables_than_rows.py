@@ -42,16 +42,16 @@ for group, markers in zip(selector.classes_, selector.markers_, strict=True):
     print(f"group {group}: {selected.size} markers, {right} of them among its {n_markers} variables")
 
 # %%
-# With 15 rows and 2,000 tests, the selector misses some variables, but the variables that it lists are
-# right. The labels do not depend on this list: a member of the classifier uses all variables or selects its
-# own variables inside each fold, so that ``cv_accuracy_`` is not too high.
+# With 15 rows per group and 2,000 tests, the selector misses some variables, but the selected variables are
+# right. The labels of ``CorralClassifier`` do not depend on these markers: each member uses all variables, or
+# selects variables without the rows of the fold that it predicts, so that ``cv_accuracy_`` is not too high.
 
 classifier = CorralClassifier(random_state=0).fit(X, y)
 print(f"expected accuracy {classifier.cv_accuracy_:.2f}, on new rows {classifier.score(X_new, y_new):.2f}")
 
 # %%
-# What if there is nothing to find? With shuffled labels the accuracy should be about 0.25, the accuracy of
-# chance.
+# What happens if the variables have no information? With shuffled labels the accuracy should be about 0.25,
+# the accuracy of guessing.
 
 nothing = CorralClassifier(random_state=0).fit(X, rng.permutation(y))
 print(f"expected accuracy with shuffled labels {nothing.cv_accuracy_:.2f}")

@@ -3,7 +3,7 @@ What marks each species of penguin?
 ===================================
 
 The table of the Palmer penguins has numbers on several scales, text columns and missing values. The
-classifier takes it as it is, without imputing or encoding.
+classifier is fitted to this table directly, without imputing or encoding.
 """
 
 import matplotlib.pyplot as plt
@@ -22,8 +22,8 @@ penguins.head()
 penguins.isna().sum()
 
 # %%
-# Hold out a random third of the rows. Missing values need no care: the classifier uses the values that a
-# row has.
+# Hold out a random third of the rows. Missing values need not be filled in: the classifier uses the other
+# values of a row.
 
 train, new, y_train, y_new = train_test_split(
     penguins, species, test_size=1 / 3, stratify=species, random_state=0
@@ -32,10 +32,9 @@ classifier = CorralClassifier(random_state=0).fit(train, y_train)
 print(f"accuracy on held-out rows: {classifier.score(new, y_new):.3f}")
 
 # %%
-# :meth:`~corral.CorralClassifier.describe` says what marks each species: in which variables it differs from
-# the others, in which direction, and which values are typical. Each difference has been tested: if a
-# species differed in nothing, it would get a marker with a probability of at most 1 %, over all variables
-# together.
+# :meth:`~corral.CorralClassifier.describe` returns what marks each species: the variables in which the
+# species differs from the others, the direction, and typical values. Each difference has been tested: if a
+# species differed in no variable, the probability that it gets any marker would be at most 1%.
 
 classifier.describe()
 
@@ -47,15 +46,16 @@ RelevanceDisplay.from_estimator(classifier)
 plt.show()
 
 # %%
-# Why did a penguin get its label? Each value is evidence for the label or for its rival, the class that comes
-# next. Among the birds without missing values, take the bird with the least certain label.
+# Why did a penguin get its label? Each value is evidence for the label or for its rival, the class with the
+# next highest prior times density. Among the birds without missing values, take the bird with the least
+# certain label.
 
 complete = new.notna().all(axis=1)
 row = int(np.where(complete, classifier.predict_proba(new).max(axis=1), 1).argmin())
 print(classifier.explain(new.iloc[[row]]))
 
 # %%
-# The same evidence as a picture, beside the training rows that the label rests on:
+# The same evidence as a picture, beside the training rows that support the label:
 
 ExplanationDisplay.from_estimator(classifier, new, sample=row)
 plt.show()

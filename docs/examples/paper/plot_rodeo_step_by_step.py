@@ -3,7 +3,7 @@ What does the Rodeo do, step by step?
 =====================================
 
 The Rodeo chooses one bandwidth per variable at one point. All bandwidths start wide. A bandwidth shrinks as
-long as this changes the density at the point by more than noise would; then it stays.
+long as shrinking changes the estimated density at the point by more than noise would.
 """
 
 import matplotlib.pyplot as plt
@@ -52,8 +52,8 @@ axis.legend()
 plt.show()
 
 # %%
-# ``RodeoClassifier`` does this for each class at every row. Its display draws both panels for one row and
-# one class.
+# ``RodeoClassifier`` runs the Rodeo for each class at every row. ``RodeoPathDisplay`` draws both panels for
+# one row and one class.
 
 from corral import RodeoClassifier  # noqa: E402
 from corral.datasets import make_ten_groups  # noqa: E402

@@ -58,10 +58,10 @@ for name, score in scores.items():
     print(f"{name:30} {score:.3f}")
 
 # %%
-# The paper's rule loses to naive Bayes, because the variables are independent, as naive Bayes assumes. In
-# the tail of a class the local bandwidth grows with the distance, so that a wrong class gets too high a
-# density. One bandwidth vector per class corrects that. :class:`~corral.CorralClassifier` combines several
-# densities with weights, so that left-out rows are predicted well.
+# The paper's rule loses to naive Bayes, because the variables are independent, as naive Bayes assumes. In the
+# tail of a class the local bandwidth grows with the distance, so that a wrong class gets too high a density.
+# One vector of bandwidths per class corrects this. :class:`~corral.CorralClassifier` combines several
+# densities by weights that minimize the log loss of left-out rows.
 
 figure, axis = plt.subplots(figsize=(7, 2.8), layout="constrained")
 axis.barh(list(scores), list(scores.values()), color="tab:blue")

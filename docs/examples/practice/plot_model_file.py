@@ -2,8 +2,8 @@
 How is a fitted model deployed?
 ===============================
 
-A model file holds numbers and text only, so that loading it runs no code. The loaded model predicts the same
-numbers, bit by bit.
+A model file contains only numbers and text, so that loading a file runs no code. The predictions of the
+loaded model are identical in every bit.
 """
 
 import tempfile
@@ -31,7 +31,8 @@ save_model(classifier, folder / "wines.corral")
 print(f"{(folder / 'wines.corral').stat().st_size / 1024:.0f} KiB, corral {corral.__version__}")
 
 # %%
-# Load the model, for example in a service. It checks the column names, so that columns cannot be confused.
+# Load the model, for example in a service. The model checks the names of the columns, so that columns cannot
+# be exchanged.
 
 served = load_model(folder / "wines.corral")
 assert np.array_equal(served.predict_proba(X_test), classifier.predict_proba(X_test))
@@ -50,7 +51,7 @@ for row in range(20):
 print(f"{(time.perf_counter() - start) / 20 * 1000:.1f} ms for one row")
 
 # %%
-# A damaged file is refused, and so is a file that is not a model.
+# A damaged file and a file that is not a model are refused.
 
 damaged = bytearray((folder / "wines.corral").read_bytes())
 damaged[-100] ^= 1
@@ -61,6 +62,6 @@ except ValueError as error:
     print(str(error).replace(str(folder), "..."))
 
 # %%
-# Densities are made of training rows, so the file contains training rows: do not pass it on where the rows
-# must not go. On the command line, ``corral predict wines.corral new.csv --out labels.csv`` does the same
-# for tables of any length, in chunks.
+# The file contains training rows, because predictions evaluate kernels at training rows: do not give it to
+# anyone who may not see these rows. On the command line, ``corral predict wines.corral new.csv --out
+# labels.csv`` labels tables of any length, in chunks.

@@ -34,8 +34,8 @@ pipeline = make_pipeline(FunctionTransformer(add_ratio), CorralClassifier(random
 pipeline.fit(X, y)
 
 # %%
-# A pipeline has no methods ``describe`` and ``explain``; use the functions of these names. Reports and
-# displays take pipelines as well. Columns keep their names.
+# A pipeline has no methods ``describe`` and ``explain``; use the functions with these names. Reports and
+# displays also accept pipelines. Variables have the names of the columns.
 
 describe(pipeline)
 

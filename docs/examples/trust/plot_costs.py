@@ -2,8 +2,8 @@
 When should a doctor look instead?
 ==================================
 
-Overlooking a tumor costs more than a needless second look. With calibrated probabilities, ``decide``
-returns the label with the smallest expected cost, or no label where asking an expert costs less.
+Overlooking a tumor costs more than a needless second look. With calibrated probabilities, ``decide`` returns
+the label with the smallest expected cost, or no label if asking an expert costs less.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ classifier = CorralClassifier(random_state=0).fit(X_train, y_train)
 print(f"accuracy {classifier.score(X_test, y_test):.3f}")
 
 # %%
-# Are the probabilities right? Of the rows whose probability of malignant is 80 %, four in five should be
+# Are the probabilities right? Of the rows with a probability of 80% for malignant, four in five should be
 # malignant.
 
 probability = classifier.predict_proba(X_test)[:, list(classifier.classes_).index("malignant")]
@@ -69,5 +69,5 @@ axis.set(xlabel=f"cost of {len(y_test)} decisions", title="Total cost by rule")
 plt.show()
 
 # %%
-# On the command line, ``corral predict model.corral new.csv --costs costs.csv --out decisions.csv`` does
-# the same.
+# On the command line, ``corral predict model.corral new.csv --costs costs.csv --out decisions.csv`` writes
+# the decisions.

@@ -2,9 +2,9 @@
 What if the new table is in other units?
 ========================================
 
-Every classifier gives every row a label, often with a high probability. A classifier with densities also
-shows that a row is unlike all training rows: a column is in millimeters instead of centimeters, a decimal
-point is misplaced, or the species was not in the training table.
+Every classifier gives every row a label, often with a high probability. A classifier with densities can also
+detect that a row is unlike all training rows, for example because a column is in millimeters instead of
+centimeters, a decimal point is misplaced, or the species is not in the training table.
 """
 
 import matplotlib.pyplot as plt
@@ -28,8 +28,9 @@ for name, table in {"as they are": new, "one column in millimeters": slipped}.it
     print(f"{name}: mean probability of the label {certainty.mean():.2f}, novel {novel.mean():.0%}")
 
 # %%
-# ``typicality`` returns a number for each class: the share of its training rows that are at most as typical
-# as the row. It is a p-value: if it is small for all classes, the row belongs to none of them.
+# ``typicality`` returns a p-value for each class: of the training rows of the class and the row itself, the
+# share that is at most as typical of the class as the row. If the p-values of all classes are small, the row
+# probably belongs to none of the classes.
 
 print(classifier.typicality(new[:1]).round(3), classifier.typicality(slipped[:1]).round(3))
 
@@ -48,8 +49,8 @@ axis.legend()
 plt.show()
 
 # %%
-# The curve of virginica lies to the left: most of its flowers are less typical than nearly all flowers of
-# the two other species. The rest pass for versicolor, which is similar. The parameter ``level`` is the
+# The curve of virginica lies to the left: most of its flowers are less typical than nearly all flowers of the
+# two other species. The other flowers look like versicolor, which is similar. The parameter ``level`` is the
 # share of rows of the training species that may be called novel: a higher level calls more rows novel.
 
 for significance in (0.01, 0.05, 0.1):

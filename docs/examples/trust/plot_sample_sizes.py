@@ -2,8 +2,8 @@
 Would more rows help?
 =====================
 
-Collecting rows is expensive. The learning curve estimates what twice and four times as many rows would bring,
-with intervals, and how many rows a goal takes, if any number is enough.
+Collecting rows is expensive. The learning curve estimates the scores with twice and four times as many rows,
+with intervals, and the number of rows that is necessary for a goal.
 """
 
 import matplotlib.pyplot as plt
@@ -17,8 +17,8 @@ curve = estimate_sample_sizes(X, y, goal=0.83, random_state=0)
 print(curve)
 
 # %%
-# Dots are scores by leave-one-out with all rows, halves, quarters and eighths of them. Lines are the fitted
-# curves; bands are 90 % intervals.
+# Dots are leave-one-out scores with all rows and with halves, quarters and eighths of the rows. Lines are the
+# fitted curves; bands are 90% intervals.
 
 SampleSizeDisplay.from_result(curve)
 plt.show()

@@ -2,9 +2,9 @@
 Which labels are possible?
 ==========================
 
-Sometimes a single label is a guess. ``predict_set`` returns all labels that are possible for a row. Such a
-prediction set contains the right label with a given probability, in each class. It has one label if the row
-is easy and several if it is hard.
+If classes overlap, the label of a row may be little better than a guess. ``predict_set`` returns all labels
+that are possible for a row. Such a prediction set contains the right label with a given probability, for rows
+of each class. It contains one label if the class of a row is clear, and several labels if it is not.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,7 @@ classifier = CorralClassifier(random_state=0).fit(X, y)
 print(f"accuracy {classifier.score(X_new, y_new):.3f}")
 
 # %%
-# How often do sets with 95 % coverage contain the right label?
+# How often do sets with 95% coverage contain the right label?
 
 sets = classifier.predict_set(X_new, coverage=0.95)
 truth = classifier.classes_ == y_new[:, None]
@@ -40,8 +40,8 @@ axis.set(xlabel="x0", ylabel="x1", title="How many labels are possible")
 plt.show()
 
 # %%
-# More coverage makes larger sets. The coverage holds for rows from the same source as the training rows. If
-# several rows come from one patient or recording, pass ``groups`` to ``fit``.
+# With a higher coverage, sets contain more labels. The coverage is guaranteed for new rows from the same
+# source as the training rows. If several rows come from one patient or recording, pass ``groups`` to ``fit``.
 
 required = np.array([0.7, 0.8, 0.9, 0.95, 0.99])
 sets = [classifier.predict_set(X_new, coverage=coverage) for coverage in required]

@@ -263,7 +263,9 @@ class KernelRows:
         step = max(1, _BLOCK_OF_PRODUCTS // max(len(c), 1))
         longest = half_c.max(initial=0.0)  # 0 for a single row at the mean, whose products lose nothing
         farthest = max(longest, half_z.max(initial=0.0)) if longest > 0.0 else 0.0
-        by_differences = farthest > _LARGEST_PRODUCT * bandwidths.min() ** 2
+        # A training row (it has a group) that lies so far from a class has no weight in what is chosen.
+        is_new = (group_of_x == NO_GROUP).any()
+        by_differences = is_new and farthest > _LARGEST_PRODUCT * bandwidths.min() ** 2
         for first in range(0, len(z), step):
             block = slice(first, first + step)
             log_mean = np.empty((bandwidths.size, len(z[block])))
@@ -283,6 +285,8 @@ class KernelRows:
             for k, precision in enumerate(precisions.tolist() if by_differences else []):
                 reach = np.maximum(half_z[block], shrinkages[k] ** 2 * longest)
                 far = first + np.flatnonzero(reach * precision > _LARGEST_PRODUCT)
+                if not far.size:  # `log_means` need not be compiled
+                    continue
                 exponents = 0.5 * precision * cdist(z[far], shrinkages[k] * c, "sqeuclidean")
                 far_log_mean = np.empty(far.size)
                 kernels.log_means(exponents, self.weights, group_of_x[far], group_ids, far_log_mean)

@@ -164,22 +164,23 @@ class NormalKernels:
         directions, log_norm, Z = self._coordinates(missing)
         out, (n, d) = np.empty((len(x), depth.size)), self._rows.shape
         tile = min(n, kernels.TILE)
+        start_sums = np.logaddexp.reduceat(-start, np.arange(0, n, tile), axis=1)
         if out.size:
             kernels.walk_squares(
                 depth,
                 self._term[variable],
                 start,
-                np.ascontiguousarray(T),
+                start_sums,
+                np.ascontiguousarray(T) if T.shape[1] else None,
                 np.nan_to_num(x) @ directions.T,
                 Z,
                 np.ascontiguousarray(np.isnan(x)[:, variable]),
-                np.empty(tile),
                 np.empty((d + 1, tile)),
                 np.empty(d + 1, dtype=np.int64),
                 np.empty(d + 1),
                 out,
             )
-        return out + log_norm
+        return out + log_norm - np.logaddexp.reduce(start_sums, axis=1, keepdims=True)
 
 
 def mixture_marginals(mixture: Mixture, sets: Coalitions, group_ids: Integers) -> SetDensity:
