@@ -1,4 +1,8 @@
-"""How a kernel is compiled: when it is first called, and later read from a folder, where there is one."""
+"""Compilation of kernels (compiled loops) by numba, and the cache of compiled code in a folder.
+
+A kernel is compiled when it is first called. Later processes read the compiled code from the folder, if there
+is a folder that can be written.
+"""
 
 from __future__ import annotations
 
@@ -11,49 +15,50 @@ from numba import config, njit
 from numba.core.caching import FunctionCache
 from numba.core.sigutils import normalize_signature
 
-# Where numba's functions have their cache; it has no public name, and no other way to replace it.
+# The attribute of numba's functions that holds their cache. It is private, but the cache cannot be replaced
+# in another way.
 _CACHE = "_cache"
 
 
 class _ForgivingCache(FunctionCache):
-    """Compiled code in numba's folder; what cannot be read there or written is compiled anew."""
+    """Numba's cache of compiled code; a kernel is compiled again if its file cannot be read or written."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Read what was compiled for a signature, None if there is nothing."""
+        """Read the code that was compiled for a signature; None if there is none."""
         try:
             overload = super().load_overload(sig, target_context)
-            # Two processes that write at a time may give their files one name, so that the index leads one
-            # signature to the code of another, which would read arrays of another layout without a word.
+            # Two processes that write at the same time may use one file name. Then the index lists a file
+            # with the code of a different signature, which would silently read arrays in a wrong layout.
             if overload is None or overload.signature.args == normalize_signature(sig)[0]:
                 return overload
             self._forget()
         except MemoryError:
-            # To compile it anew would take more memory, and where there is none LLVM ends the process. If a
-            # damaged file is the reason, the next call compiles it anew.
+            # Compilation would need more memory, and LLVM ends the process if there is none. If the reason is
+            # a damaged file, the next call compiles the kernel again.
             self._forget()
             raise
         except Exception:  # a damaged file may raise anything
             self._forget()
             warnings.warn(
-                f"corral compiles its kernels anew, because those kept in {self.cache_path} are damaged.",
+                f"corral compiles its kernels again, because the files in {self.cache_path} are damaged.",
                 stacklevel=1,
             )
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Write what was compiled for a signature."""
+        """Write the code that was compiled for a signature."""
         try:
             super().save_overload(sig, data)
         except OSError as error:
             self._forget()
             warnings.warn(
-                f"corral cannot keep its compiled kernels in {self.cache_path} ({error.strerror}), so each "
-                "process compiles them anew; the environment variable NUMBA_CACHE_DIR can name another.",
+                f"corral cannot write its compiled kernels to {self.cache_path} ({error.strerror}), so each "
+                "process compiles them again; the environment variable NUMBA_CACHE_DIR sets another folder.",
                 stacklevel=1,
             )
 
     def _forget(self) -> None:
-        """Empty the index: it may name a damaged file, or one with older code that was to be replaced."""
+        """Empty the index, which may list a damaged file or a file with outdated code."""
         try:
             self.flush()
         except OSError:
@@ -61,19 +66,19 @@ class _ForgivingCache(FunctionCache):
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Decorate a function with numba's njit, and keep its compiled code if a folder can be written."""
+    """Decorate a function with numba's njit, and cache its compiled code if a folder can be written."""
 
     def decorate(function: Callable[..., Any]) -> Any:
         kernel = njit(**options)(function)
         try:
             if not config.CACHE_DIR:
-                Path.home()  # without a home, numba would make a folder called "~" in the current one
+                Path.home()  # raises if there is no home: numba would make a folder "~" in the current folder
             setattr(kernel, _CACHE, _ForgivingCache(function))
-        except RuntimeError:  # there is no home, or numba may write to none of the folders that it knows
-            # The same words from the same line for all kernels: Python shows the first such warning alone.
+        except RuntimeError:  # there is no home, or numba can write to none of its folders
+            # The same text at the same line for all kernels, so that Python shows only the first warning.
             warnings.warn(
-                "corral finds no folder where it can keep its compiled kernels, so each process compiles "
-                "them anew; the environment variable NUMBA_CACHE_DIR can name one.",
+                "corral finds no folder for its compiled kernels, so each process compiles them again; the "
+                "environment variable NUMBA_CACHE_DIR sets a folder.",
                 stacklevel=1,
             )
         return kernel

@@ -1,17 +1,24 @@
-"""Compiled loops, and nothing else: no checks, no randomness, no policy.
+"""Compiled loops (kernels of numba), without checks of arguments and without randomness.
 
-They are one file, in sections, because numba compiles a kernel anew when the file of the kernel has changed,
-and does not look at the functions that it calls.
+All kernels are in this one file, in sections: numba compiles a kernel again if the file of the kernel has
+changed, but not if only the file of a function that it calls has changed.
 
-Layout. A class is an array ``X`` (n_tiles, n_features, tile) of scaled rows: rows are cut into tiles,
-and within a tile each variable is contiguous. Rows beyond the last are padding: duplicates of a real row,
-with the exponent ``EXCLUDED`` and hence no weight, so that no loop has a scalar tail.
+The Rodeo is an algorithm that chooses the bandwidths h_j of a kernel density estimate at each sample. It
+begins with large bandwidths. In each sweep over the active variables it tests the derivative Z_j of the
+estimate by h_j. If |Z_j| exceeds a threshold lambda_j, h_j shrinks by the factor beta. Otherwise the variable
+is frozen: its bandwidth stays, and it is no longer active. Z_j is a sum over rows i of the terms Z_ji.
 
-Numerics. The weight of row i is exp(-g_i) with g_i = sum_j (d_ij^2 - d_rj^2) / (2 h_j^2), where d_ij is
-the distance to the sample in variable j and r is the row nearest to the sample. Being relative to a row,
-g stays accurate however far away the sample is; d_ij^2 - d_rj^2 is taken as the product
-(x_rj - x_ij)(2 x_j - x_rj - x_ij), which does not cancel. The test |Z_j| > lambda_j does not change
-under a common factor of the weights, so only the density needs the exponent of row r, once, at the end.
+Layout. A class is an array ``X`` (n_tiles, n_features, tile) of scaled rows: rows are divided into tiles, and
+within a tile each variable is contiguous. The last tile is padded by duplicates of a real row with the
+exponent ``EXCLUDED`` and hence the weight 0, so that no loop has a scalar remainder.
+
+Numerics. The weight of row i is exp(-g_i) with g_i = sum_j (d_ij^2 - d_rj^2) / (2 h_j^2), where d_ij is the
+distance between row i and the sample in variable j, and r is the row nearest to the sample. Exponents
+relative to row r are accurate for samples at any distance. d_ij^2 - d_rj^2 is computed as the product
+(x_rj - x_ij)(2 x_j - x_rj - x_ij), to avoid cancellation. The test |Z_j| > lambda_j does not depend on a
+common factor of the weights, so the exponent of row r is needed only once, at the end, for the density.
+
+In the parameters of a kernel, "written" means that the kernel writes its result into this array.
 """
 
 from __future__ import annotations
@@ -26,34 +33,36 @@ from numba.extending import intrinsic
 
 from corral.compiling import compiled
 
-LANES = 16  # rows per step of an unrolled AVX2 loop: tiles are a multiple of it
-TILE = 1024  # rows at most in a tile, so that their weights stay in the first cache
-EXCLUDED = 1e300  # exponent of a row without weight
-LOG_ROOT = 0.5 * math.log(2.0 * math.pi)  # of the norm of a normal density
-_BATCH = 4  # samples that share one reading of a class too large for the cache
-_LARGE = 1 << 15  # numbers in a class (256 KiB) from which on they do
+LANES = 16  # rows per step of an unrolled AVX2 loop: the size of a tile is a multiple of LANES
+TILE = 1024  # largest number of rows in a tile, so that their weights stay in the first-level cache
+EXCLUDED = 1e300  # exponent of a row with the weight 0
+LOG_ROOT = 0.5 * math.log(2.0 * math.pi)  # logarithm of the norm of a standard normal density
+_BATCH = 4  # number of samples that are processed together if a class is too large for the cache
+_LARGE = 1 << 15  # a class with more elements (256 KiB) is too large for the cache
 
-# Sums may be reordered and contracted, so that they vectorise; NaN and infinity keep their meaning.
+# Sums may be reordered and contracted, so that they are vectorized; NaN and infinity keep their meaning.
 _FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
 
-# For the sake of the first call, only what Python calls gets a wrapper for it, and nothing one for C. What
-# kernels call is inlined: else it would be there once for each of them, optimised in its place, and which
-# one they all call, and so how sums are rounded, would depend on what the process has compiled or read.
+# To shorten compilation, only kernels that Python calls (_OUTER) get a wrapper for Python, and no kernel gets
+# a wrapper for C. Kernels that other kernels call (_INNER) are inlined. Otherwise there would be several
+# compiled versions with different rounding, and the one in use would depend on the order of compilation.
 _OUTER: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _INNER: dict[str, Any] = {**_OUTER, "no_cpython_wrapper": True, "forceinline": True}
 
-# Squared distances up to R over 2 h^2 = 2 / c leave a rounding error of 2^-54 R c in an exponent. Above
-# this limit (an error of 1e-11) they are summed anew instead of subtracted from a larger sum.
+# If squared distances are at most R, and c = 1 / h^2, the rounding error of an exponent is 2^-54 R c. If R c
+# exceeds this limit (an error of 1e-11), the exponents of active variables are summed again instead of
+# subtracted from a larger sum.
 _ROUNDING_LIMIT = 1e-11 * 2.0**54
 
-# While the sum of the weights is in this range they need no shift of the exponents.
+# If the sum of the weights is in this range, exponents need not be shifted.
 _LOW, _HIGH = 1e-30, 1e30
 
-# The least product, or sum of weights, that has not lost a row that matters.
+# A product or sum of weights that is smaller may lack rows whose weights have underflowed.
 _LEAST_PRODUCT = 1e-140
 
-# Interpolation at Chebyshev points of |r| <= log(2)/2: (exp(r) - 1 - r)/r^2 for the exact exponential
-# (relative error 2e-17 before rounding) and exp(r) for the rough one (1.02e-7).
+# Coefficients of polynomials that interpolate at Chebyshev points of |r| <= log(2)/2: _P for the function
+# (exp(r) - 1 - r)/r^2 in the exact exponential (relative error 2e-17 before rounding), _R for exp(r) in the
+# rough exponential (relative error 1.02e-7).
 _P0, _P1, _P2 = 0.5000000000000001, 0.16666666666666669, 0.04166666666662413
 _P3, _P4, _P5 = 8.333333333330062e-3, 1.3888888917213717e-3, 1.9841269863053618e-4
 _P6, _P7 = 2.4801521295954376e-5, 2.7557268459997064e-6
@@ -63,8 +72,8 @@ _R3, _R4, _R5 = 0.16666505260408124, 0.04191750724961526, 8.369148490856347e-3
 ROUGH_ERROR = 1.1e-7
 _LOG2E, _LN2 = 1.4426950408889634, 0.6931471805599453
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # k * high is exact
-_ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, left in the lowest bits
-_STRONGEST = 600.0  # a row with exponent -600 has no weight; +600 is out of range; exp_rough needs x <= 600
+_ROUND = 6755399441055744.0  # 1.5 * 2^52: adding _ROUND rounds to an integer, in the lowest bits of the sum
+_STRONGEST = 600.0  # arguments of _exp are clipped to +-600; _exp_rough needs arguments of at most 600
 
 
 # --------------------------------------------------------------------------------------- exponentials
@@ -72,7 +81,7 @@ _STRONGEST = 600.0  # a row with exponent -600 has no weight; +600 is out of ran
 
 @intrinsic
 def _bits(typing_context: Any, x: Any) -> Any:
-    """The bits of a double as an integer."""
+    """Return the bits of a double as an integer."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.IntType(64))
@@ -82,7 +91,7 @@ def _bits(typing_context: Any, x: Any) -> Any:
 
 @intrinsic
 def _double(typing_context: Any, x: Any) -> Any:
-    """The double that has these bits."""
+    """Return the double with these bits."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.DoubleType())
@@ -90,8 +99,8 @@ def _double(typing_context: Any, x: Any) -> Any:
     return types.float64(types.int64), generate
 
 
-# The exponentials are compiled without "reassoc", which would cancel _ROUND, and must not be inlined by
-# numba (LLVM may), since numba would compile them with the flags of their callers.
+# The exponentials are compiled without "reassoc", which would cancel _ROUND. Numba must not inline them,
+# because it would compile them with the flags of their callers; LLVM may inline them.
 
 
 @compiled(**_OUTER, fastmath={"contract"})
@@ -119,7 +128,7 @@ def _exp_rough(x):
 
 @compiled(**_INNER, fastmath={"nnan", "nsz"})
 def _least(e):
-    """The smallest of some finite numbers ("nnan", which vectorises it, is safe for those), or EXCLUDED."""
+    """Return the smallest of the finite numbers e (n,), at most EXCLUDED; "nnan" is needed to vectorize."""
     least = EXCLUDED
     for i in range(e.shape[0]):
         least = e[i] if e[i] < least else least
@@ -128,7 +137,7 @@ def _least(e):
 
 @compiled(**_INNER, fastmath=_FAST)
 def _exponentiate(e, low, weights, out):
-    """Write weights_i exp(low - e_i), with weights 1 if there are none, and return the sum."""
+    """Write weights_i exp(low - e_i) to `out` (n,), and return the sum; None stands for weights of 1."""
     total = 0.0
     for i in range(e.shape[0]):
         out[i] = _exp(low - e[i]) * (1.0 if weights is None else weights[i])
@@ -138,7 +147,10 @@ def _exponentiate(e, low, weights, out):
 
 @compiled(**_INNER, fastmath=_FAST)
 def _exponentiate_in_place(e, low, weights):
-    """The same into e itself; two arrays that are one would keep the loop from being vectorised."""
+    """Overwrite e_i by weights_i exp(low - e_i), and return the sum.
+
+    `_exponentiate` with e as both arguments would not be vectorized.
+    """
     total = 0.0
     for i in range(e.shape[0]):
         e[i] = _exp(low - e[i]) * (1.0 if weights is None else weights[i])
@@ -148,7 +160,7 @@ def _exponentiate_in_place(e, low, weights):
 
 @compiled(**_INNER, fastmath=_FAST)
 def _weight_left(weights, group_of_row, group):
-    """Sum of the weights of rows of other groups."""
+    """Return the sum of the weights (n_rows,) of the rows that are not in `group`."""
     left = 0.0
     for i in range(weights.shape[0]):
         left += weights[i] if group_of_row[i] != group else 0.0
@@ -159,39 +171,41 @@ def _weight_left(weights, group_of_row, group):
 
 
 def workspace(X: Any) -> tuple[Any, ...]:
-    """Allocate the work space for a class, O(n) beyond the class; axis b is the sample within a batch."""
+    """Allocate the work space of `simultaneous` for a class; n_batch samples are one batch."""
     n_tiles, d, tile = X.shape
     n_batch = _BATCH if X.size > _LARGE else 1
     return (
-        np.empty(
-            (n_batch, n_tiles, tile)
-        ),  # D, per row: squared distances over active variables, less row r's
-        np.empty((n_batch, n_tiles, tile)),  # G, per row: exponent from the frozen variables, less row r's
+        # D: squared distance of each row over active variables, minus the squared distance of row r
+        np.empty((n_batch, n_tiles, tile)),
+        # G: exponent of each row from frozen variables, minus the exponent of row r
+        np.empty((n_batch, n_tiles, tile)),
         np.empty(tile),  # a: weights
         np.empty((1, 1, tile)),  # part: sums over some variables
         np.empty((n_batch, d)),  # u: x_r, the row nearest to the sample
         np.empty((n_batch, d)),  # v: 2 x - x_r
         np.empty((n_batch, d)),  # s1: sum of Z_ji over rows, in the order of the active variables
         np.empty((n_batch, d)),  # s2: sum of Z_ji^2
-        np.empty((n_batch, d), np.int64),  # order: the active variables, then those that have just stopped
-        np.empty(
-            (n_batch, 2), np.int64
-        ),  # count: how many variables are active, and how many have just stopped
+        # order: the active variables, then the variables that were frozen in the last sweep
+        np.empty((n_batch, d), np.int64),
+        # count: number of active variables, and number of variables that were frozen in the last sweep
+        np.empty((n_batch, 2), np.int64),
         np.empty(n_batch),  # spread: largest squared distance
-        np.empty(n_batch),  # shift: what is added to -g to keep the sum of the weights in range
-        np.empty(
-            (n_batch, 2)
-        ),  # nearest, row r: squared distance over active variables, exponent from frozen
+        np.empty(n_batch),  # shift: added to -g, so that the sum of the weights is in range
+        # nearest: squared distance of row r over active variables, and its exponent from frozen variables
+        np.empty((n_batch, 2)),
         np.empty(n_batch),  # density: sum of the weights
     )
 
 
-# The loops below index whole arrays: a view per variable would cost as much as the sum over it.
+# The loops below index whole arrays: making a view for each variable would take as long as the sum.
 
 
 @compiled(**_INNER, fastmath=_FAST)
 def _sum_products(X, t, b, order, begin, end, u, v, out, out_b, out_t):
-    """out_i = sum over variables j of (u_j - x_ij)(v_j - x_ij), for the rows i of tile t."""
+    """Write the sums over variables j of (u_j - x_ij)(v_j - x_ij) for the rows i of tile t.
+
+    The variables are order[b, begin:end]; the sums are written to out[out_b, out_t].
+    """
     for i in range(out.shape[2]):
         out[out_b, out_t, i] = 0.0
     for s in range(begin, end):
@@ -203,10 +217,10 @@ def _sum_products(X, t, b, order, begin, end, u, v, out, out_b, out_t):
 
 @compiled(**_INNER, fastmath=_FAST)
 def _moments(X, root, t, j, xj, c, a):
-    """Sums of Z_ji and of Z_ji^2 over tile t, up to the factor that Z_j and lambda_j share."""
+    """Return the sums of Z_ji and of Z_ji^2 over tile t, without the common factor of Z_j and lambda_j."""
     z1 = 0.0
     z2 = 0.0
-    h2 = 1.0 / c  # d^2 - h^2 rather than d^2 / h^2 - 1: one multiplication less per row
+    h2 = 1.0 / c  # d^2 - h^2 instead of d^2 / h^2 - 1 saves a multiplication for each row
     for i in range(a.shape[0]):
         difference = X[t, j, i] - xj
         z = a[i] * (difference * difference - h2)
@@ -217,7 +231,7 @@ def _moments(X, root, t, j, xj, c, a):
 
 @compiled(**_INNER, fastmath=_FAST)
 def _sum_weights(root, t, a):
-    """Turn exp(-g) into weights, the square root of the row's own weight times it; return the density."""
+    """Multiply exp(-g_i) in `a` by the square roots of the rows' own weights; return the sum of weights."""
     density = 0.0
     for i in range(a.shape[0]):
         weight = 1.0 if root is None else root[t, i]
@@ -228,10 +242,10 @@ def _sum_weights(root, t, a):
 
 @compiled(**_INNER, fastmath=_FAST)
 def _gather_all(X, root, b, x, q, order, begin, end, c, shift, D, G, a, s1, s2):
-    """Sums over all rows for order[begin:end], with exact weights, shifted so that they are in range."""
+    """Write s1 and s2 of order[begin:end] with exact weights, shifted; return the sum of the weights."""
     density = 0.0
     for attempt in range(2):
-        if attempt == 1:  # let the strongest row have weight 1
+        if attempt == 1:  # shift exponents so that the largest weight is 1
             shift[b] = EXCLUDED
             for t in range(X.shape[0]):
                 for i in range(a.shape[0]):
@@ -255,7 +269,7 @@ def _gather_all(X, root, b, x, q, order, begin, end, c, shift, D, G, a, s1, s2):
 
 @compiled(**_INNER)
 def _start(X, n_rows, x, q, own, b, D, G, u, v, count, spread, shift, nearest):
-    """Turn squared distances in D into those relative to the nearest row, leaving row `own` out."""
+    """Find the nearest row, make the squared distances in D relative to it, and leave row `own` out."""
     n_tiles, d, tile = X.shape
     nearest_t, nearest_i = 0, 0
     least, most = np.inf, 0.0
@@ -282,30 +296,30 @@ def _start(X, n_rows, x, q, own, b, D, G, u, v, count, spread, shift, nearest):
 
 @compiled(**_OUTER, fastmath=_FAST)
 def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_sum):
-    """Algorithm 1 with all active bandwidths shrinking together, for many samples and one class.
+    """Run Algorithm 1 with equal bandwidths of all active variables, for many samples and one class.
 
     In sweep k every active variable has the bandwidth h[k], so the exponent of row i is
-    G_i + D_i / (2 h[k]^2), with D_i over the active variables and G_i over the frozen ones: a sweep
-    costs one exponential per row and one pass per active variable.
+    G_i + D_i / (2 h[k]^2), where D_i is a sum over active variables and G_i a sum over frozen variables. A
+    sweep needs one exponential for each row and one pass over the rows for each active variable.
 
     Parameters
     ----------
     X : (n_tiles, n_features, tile) the class.
-    n_rows : rows that are not padding; at least one of them is not `own`.
-    root : (n_tiles, tile) square roots of the rows' own weights, or None if all are 1.
+    n_rows : number of rows without padding; at least one of these rows is not `own`.
+    root : (n_tiles, tile) square roots of the weights of rows, or None if all weights are 1.
     x : (n_samples, n_features) samples.
-    own : (n_samples,) a row to leave out, or -1.
-    total : (n_samples,) sum of the weights of the rows not left out.
-    critical : (n_samples,) a variable shrinks where (sum Z_ji)^2 > critical * sum Z_ji^2.
-    h : (n_steps + 1,) the bandwidths h0 beta^k, down to the floor.
-    work : workspace(X).
-    steps : (n_samples, n_features) written: each bandwidth's index in h.
+    own : (n_samples,) index of a row to leave out, or -1 for none.
+    total : (n_samples,) sum of the weights of the rows that are not left out.
+    critical : (n_samples,) a bandwidth shrinks if (sum Z_ji)^2 > critical * sum Z_ji^2.
+    h : (n_steps + 1,) the bandwidths h0 beta^k that can be chosen.
+    work : the result of workspace(X).
+    steps : (n_samples, n_features) written: index of each chosen bandwidth in h.
     log_sum : (n_samples,) written: log of sum_i w_i exp(-sum_j d_ij^2 / (2 h_j^2)).
     """
     n_tiles, d, tile = X.shape
     D, G, a, part, u, v, s1, s2, order, count, spread, shift, nearest, density = work
     n_batch = count.shape[0]
-    zero = np.int64(0)  # numba would compile the callees once more for a literal 0
+    zero = np.int64(0)  # for a literal 0, numba would compile another version of the called functions
     for first in range(0, x.shape[0], n_batch):
         size = min(n_batch, x.shape[0] - first)
         for b in range(size):
@@ -332,8 +346,8 @@ def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_s
                     n_active, n_stopped = count[b, 0], count[b, 1]
                     if n_active == 0:
                         continue
-                    # Move variables that stopped in the last sweep from D to G. Summing the active ones
-                    # anew is exact, and cheaper where fewer of them go on than stop.
+                    # Move variables that were frozen in the last sweep from D to G. Summing D again over the
+                    # active variables is exact, and faster if fewer variables are active than were frozen.
                     exact = spread[b] * c > _ROUNDING_LIMIT
                     newly_exact = exact and not spread[b] * c_before > _ROUNDING_LIMIT
                     if n_stopped > 0 or newly_exact:
@@ -346,10 +360,10 @@ def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_s
                             G[b, t, i] += (D[b, t, i] - left) * 0.5 * c_before
                             D[b, t, i] = left
 
-                    # Relative to row r, no row weighs more than the inverse of row r's own kernel.
+                    # Weights could exceed the range of _exp_rough: _gather_all computes them below.
                     if shift[b] + nearest[b, 1] + nearest[b, 0] * 0.5 * c > _STRONGEST:
                         continue
-                    half = tile // 2  # two rows at a time share the loading of constants
+                    half = tile // 2  # two rows at a time, so that constants are loaded once for both
                     for i in range(half):
                         a[i] = _exp_rough(shift[b] - (G[b, t, i] + D[b, t, i] * 0.5 * c))
                         a[i + half] = _exp_rough(shift[b] - (G[b, t, i + half] + D[b, t, i + half] * 0.5 * c))
@@ -366,9 +380,9 @@ def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_s
                     continue
                 if not _LOW < density[b] < _HIGH:
                     _gather_all(X, root, b, x, q, order, zero, n_active, c, shift, D, G, a, s1, s2)
-                # Rough weights move sum Z_ji by at most error * sqrt(n sum Z_ji^2), by Cauchy-Schwarz,
-                # and the root of sum Z_ji^2 by a factor 1 +- error: where that could turn the test,
-                # exact weights decide.
+                # By Cauchy-Schwarz, rough weights change sum Z_ji by at most error * sqrt(n sum Z_ji^2). They
+                # change the root of sum Z_ji^2 by a factor within 1 +- error. If this could change the result
+                # of the test, the test is repeated with exact weights.
                 doubt = 1.01 * ROUGH_ERROR * (math.sqrt(total[q]) + math.sqrt(critical[q]))
                 surely = (math.sqrt(critical[q]) + doubt) ** 2
                 hardly = (math.sqrt(critical[q]) - doubt) ** 2
@@ -407,16 +421,16 @@ def simultaneous(X, n_rows, root, x, own, total, critical, h, work, steps, log_s
 
 @compiled(**_OUTER, fastmath=_FAST)
 def kernel_sums(X, n_rows, weights, x, own, half_c, log_sum):
-    """Kernel sums for many samples and one class, with given bandwidths.
+    """Compute kernel sums for many samples and one class, with given bandwidths.
 
-    Tiles are outermost, so that a tile serves all samples while it is in the cache.
+    The outer loop is over tiles, so that a tile is in the cache for all samples.
 
     Parameters
     ----------
-    X, n_rows, x, own : as above.
-    weights : (n_tiles, tile) the rows' own weights, or None if all are 1.
-    half_c : (n_features,) 1 / (2 h_j^2), or 0 for a variable that takes no part.
-    log_sum : (n_samples,) written as above; about -EXCLUDED where no row is left.
+    X, n_rows, x, own : as in `simultaneous`.
+    weights : (n_tiles, tile) weights of the rows, or None if all are 1.
+    half_c : (n_features,) 1 / (2 h_j^2), or 0 for a variable that is not used.
+    log_sum : (n_samples,) written: as in `simultaneous`; about -EXCLUDED if no row remains.
     """
     n_tiles, d, tile = X.shape
     a, least = np.empty(tile), np.empty(x.shape[0])
@@ -428,7 +442,7 @@ def kernel_sums(X, n_rows, weights, x, own, half_c, log_sum):
         for q in range(x.shape[0]):
             for i in range(tile):
                 a[i] = 0.0 if begin + i < n_rows else EXCLUDED
-            for j in range(0, d, 2):  # two variables share the reading and writing of the sums
+            for j in range(0, d, 2):  # two variables at a time, to read and write the sums once for both
                 other = j + 1 if j + 1 < d else j
                 x0, x1, c0 = x[q, j], x[q, other], half_c[j]
                 c1 = half_c[other] if other > j else 0.0
@@ -441,7 +455,7 @@ def kernel_sums(X, n_rows, weights, x, own, half_c, log_sum):
             if low < least[q]:
                 log_sum[q] *= _exp(low - least[q])
                 least[q] = low
-            if weights is None:  # one branch each: an expression of both would be compiled as a third type
+            if weights is None:  # two branches, since a conditional expression would have a third type
                 log_sum[q] += _exponentiate_in_place(a, least[q], None)
             else:
                 log_sum[q] += _exponentiate_in_place(a, least[q], weights[t])
@@ -456,28 +470,29 @@ def kernel_sums(X, n_rows, weights, x, own, half_c, log_sum):
 def shrunken_log_means(
     product, half_x, half_c, weights, group_of_x, group_of_c, pull, precision, a, log_mean
 ):
-    """Means of kernels for many samples and one class, from products of coordinates, for several bandwidths.
+    """Compute means of shrunken kernels for many samples and one class, for several bandwidths.
 
-    With the coordinates x_q of a sample and c_i of a row, both relative to the mean of the class, the centre
-    of row i is pull c_i, and its exponent precision (x_q^2 / 2 - pull x_q c_i + pull^2 c_i^2 / 2).
+    Let x_q be the coordinates of a sample and c_i the coordinates of a row, both relative to the mean of the
+    class. The kernel of row i has the center pull c_i, shrunken towards the mean of the class, and the
+    exponent precision (x_q^2 / 2 - pull x_q c_i + pull^2 c_i^2 / 2).
 
     Parameters
     ----------
     product : (n_samples, n_rows) products x_q c_i.
     half_x, half_c : (n_samples,) and (n_rows,) halves of squared lengths.
-    weights : (n_rows,)
-    group_of_x, group_of_c : (n_samples,) and (n_rows,) groups; rows of the sample's group are left out. No
-        row has a negative one.
-    pull, precision : (m,)
+    weights : (n_rows,) weights of the rows.
+    group_of_x, group_of_c : (n_samples,) and (n_rows,) group ids. The rows of a sample's group are left out;
+        a negative id of a sample leaves no row out.
+    pull, precision : (m,) factors of shrinking and precisions, for each of m bandwidths.
     a : (1, n_rows) work space.
-    log_mean : (m, n_samples) written: logarithms of weighted means; -inf where no row is left.
+    log_mean : (m, n_samples) written: logarithms of weighted means; -inf if no row remains.
     """
     e, total_weight = a[0], _weight_left(weights, group_of_c, -1)
     for q in range(product.shape[0]):
         products, group = product[q], group_of_x[q]
         left = total_weight if group < 0 else _weight_left(weights, group_of_c, group)
         for k in range(pull.shape[0]):
-            if left == 0.0 or pull[k] == 0.0:  # all centers are the mean of the class
+            if left == 0.0 or pull[k] == 0.0:  # no row remains, or all centers are the mean of the class
                 log_mean[k, q] = -np.inf if left == 0.0 else -precision[k] * half_x[q]
                 continue
             by_product, by_length = precision[k] * pull[k], precision[k] * pull[k] * pull[k]
@@ -493,23 +508,23 @@ def shrunken_log_means(
 
 @compiled(**_OUTER, fastmath=_FAST)
 def kernel_weights(product, half_x, half_c, weights, group_of_x, group_of_c, starts, total, log_mean):
-    """Turn products of coordinates into the weights of rows in the kernel means of their classes.
+    """Compute the weights of rows in the kernel means of their classes from products of coordinates.
 
     Parameters
     ----------
-    product : (n_samples, n_rows) as above, with rows sorted by class; overwritten by weights that
-        sum to `total`.
-    half_x, half_c, weights, group_of_x, group_of_c : as above.
-    starts : (n_classes + 1,) where the rows of each class begin.
-    total, log_mean : (n_samples, n_classes) written: that sum, 0 where no row is left, and the logarithm of
-        the weighted mean of the kernels.
+    product : (n_samples, n_rows) products as in `shrunken_log_means`, with rows sorted by class; written:
+        weights of the rows.
+    half_x, half_c, weights, group_of_x, group_of_c : as in `shrunken_log_means`.
+    starts : (n_classes + 1,) index of the first row of each class, and the number of rows.
+    total : (n_samples, n_classes) written: sums of the weights of each class; 0 if no row remains.
+    log_mean : (n_samples, n_classes) written: logarithms of the weighted means of the kernels.
     """
     for q in range(product.shape[0]):
         for i in range(product.shape[1]):
             g = half_x[q] + half_c[i] - product[q, i]
             product[q, i] = g if group_of_c[i] != group_of_x[q] else EXCLUDED
         for y in range(starts.shape[0] - 1):
-            # Views, because an index that might be negative keeps loops from being vectorised.
+            # Views, because loops are not vectorized if an index could be negative.
             w = weights[starts[y] : starts[y + 1]]
             left = _weight_left(w, group_of_c[starts[y] : starts[y + 1]], group_of_x[q])
             e = product[q, starts[y] : starts[y + 1]]
@@ -526,21 +541,23 @@ def kernel_weights(product, half_x, half_c, weights, group_of_x, group_of_c, sta
 
 @compiled(**_OUTER)
 def pool_loss(log_density, codes, weights, log_prior, factors, proba, gradient, centered):
-    """Mean log loss of sums of log densities, each multiplied by its factor.
+    """Compute the log loss of a pool, whose log density is a sum over members, each with its factor.
 
     Parameters
     ----------
-    log_density : (n_members, n_samples, n_classes), finite.
-    codes : (n_samples,) right classes.
-    weights : (n_samples,); points of weight 0 do not count.
-    log_prior : (n_classes,)
-    factors : (n_members,)
+    log_density : (n_members, n_samples, n_classes) log densities of members, all finite.
+    codes : (n_samples,) codes of the right classes.
+    weights : (n_samples,) weights of the samples in the loss; samples with the weight 0 are skipped.
+    log_prior : (n_classes,) logarithms of the priors.
+    factors : (n_members,) factors of the members.
     proba : (n_classes,) work space.
     gradient : (n_members,) written: derivatives of the loss by the logarithms of the factors.
-    centered : (n_members, n_samples, n_classes) written: the sum of the products of two members over points
-        and classes is Fisher's information about the logarithms of their factors.
+    centered : (n_members, n_samples, n_classes) written: the sum over samples and classes of the products of
+        two members is an element of Fisher's information about the logarithms of the factors.
+
+    Returns the loss, a sum over samples with their weights.
     """
-    # Loops in place of slices, which take long to compile.
+    # Loops instead of slices, which would take long to compile.
     loss = 0.0
     for m in range(factors.shape[0]):
         gradient[m] = 0.0
@@ -569,7 +586,7 @@ def pool_loss(log_density, codes, weights, log_prior, factors, proba, gradient, 
             mean /= total
             gradient[m] += factors[m] * weights[q] * (mean - log_density[m, q, codes[q]])
             for y in range(proba.shape[0]):
-                # The root first: far below the others, a log density may have no finite square.
+                # The root is taken first, because the square of a very low log density can overflow.
                 root = math.sqrt(weights[q] * proba[y] / total)
                 centered[m, q, y] = factors[m] * root * (log_density[m, q, y] - mean)
     return loss
@@ -577,13 +594,17 @@ def pool_loss(log_density, codes, weights, log_prior, factors, proba, gradient, 
 
 # ------------------------------------------------------------------ the Rodeo in the general case
 
-# Values may be missing (NaN) or numbers of categories, rows are left out by groups, and bandwidths may differ
-# from the first sweep on. No "nnan", so that a missing value is seen.
+# Values may be missing (NaN) or codes of categories, rows are left out by groups, and bandwidths may differ
+# from the first sweep on. These kernels are compiled without "nnan", so that tests for NaN work.
 
 
 @compiled(**_INNER, fastmath=_FAST)
 def _add_terms(X, j, is_category, xj, uj, c, missing, e):
-    """Add c times the squared distance in variable j, less that of u_j; `missing` to rows without a value."""
+    """Add the exponents of variable j to the exponents e (n_tiles, tile) of rows.
+
+    The exponent of a row is c times its squared distance, minus the squared distance of u_j. The exponent is
+    `missing` if the row has no value. The squared distance between different categories is 1.
+    """
     vj = 2.0 * xj - uj
     for t in range(X.shape[0]):
         for i in range(X.shape[2]):
@@ -596,7 +617,7 @@ def _add_terms(X, j, is_category, xj, uj, c, missing, e):
 
 @compiled(**_INNER, fastmath=_FAST)
 def _derivative_sums(X, j, is_category, xj, expected, root, a):
-    """Sums of Z_ji and of Z_ji^2 over rows, up to the factor that Z_j and lambda_j share."""
+    """Return the sums of Z_ji and of Z_ji^2 over rows, without the common factor of Z_j and lambda_j."""
     z1 = 0.0
     z2 = 0.0
     for t in range(X.shape[0]):
@@ -606,7 +627,7 @@ def _derivative_sums(X, j, is_category, xj, expected, root, a):
             if is_category:
                 apart = 0.0 if value == xj else 1.0
             z = a[t, i] * (apart - expected)
-            z = 0.0 if math.isnan(value) else z  # its factor does not depend on the bandwidth
+            z = 0.0 if math.isnan(value) else z  # the factor of a missing value does not depend on h_j
             z1 += root[t, i] * z
             z2 += z * z
     return z1, z2
@@ -614,7 +635,7 @@ def _derivative_sums(X, j, is_category, xj, expected, root, a):
 
 @compiled(**_INNER)
 def _nearest_row(a):
-    """Tile and place of the smallest number."""
+    """Return the tile of the smallest element of a (n_tiles, tile), and its index in the tile."""
     tile, place = 0, 0
     for t in range(a.shape[0]):
         for i in range(a.shape[1]):
@@ -625,7 +646,7 @@ def _nearest_row(a):
 
 @compiled(**_INNER, fastmath=_FAST)
 def _weigh_rows(e, root, a):
-    """Write root_i exp(low - e_i), where low is the least exponent, which is returned."""
+    """Write root_i exp(low - e_i) to `a`, where low is the least exponent, and return low."""
     low = EXCLUDED
     for t in range(e.shape[0]):
         least = _least(e[t])
@@ -640,28 +661,31 @@ def descend(
     X, n_categories, root, groups, x, group, nearest, log_value, half_c, log_norm, expected, critical,
     n_steps, sequential, u, order, e, a, steps, log_sum, first, second,
 ):  # fmt: skip
-    """Algorithm 1 for many samples and one class.
+    """Run Algorithm 1 for many samples and one class.
 
     Parameters
     ----------
     X : (n_tiles, n_features, tile) the class.
-    n_categories : (n_features,) 0 for measurements.
-    root : (n_tiles, tile) square roots of the rows' own weights.
-    groups : (n_tiles, tile) groups of the rows, negative for padding.
-    x : (n_samples, n_features) samples; a variable that is NaN takes no part.
-    group : (n_samples,) rows of this group are left out; some other row must be left.
-    nearest, log_value : (n_samples, n_features) where some row has no value: the nearest value of any row,
-        and the logarithm of the factor of a row without one.
-    half_c, log_norm, expected : (n_grid, n_features) of the bandwidths that may be chosen: 1 / (2 h_j^2), the
+    n_categories : (n_features,) numbers of categories, 0 for measurements.
+    root : (n_tiles, tile) square roots of the weights of rows.
+    groups : (n_tiles, tile) group ids of the rows, negative for padding.
+    x : (n_samples, n_features) samples; variables with the value NaN are skipped.
+    group : (n_samples,) id of the group whose rows are left out; at least one row of another group is needed.
+    nearest : (n_samples, n_features) the value nearest to the sample's among all rows, a reference value for
+        categories and if the nearest row has no value.
+    log_value : (n_samples, n_features) the logarithm of the factor of a row without a value.
+    half_c, log_norm, expected : (n_grid, n_features) for each bandwidth of the grid: 1 / (2 h_j^2), the
         logarithm of the kernel's norm, and the mean of the squared distance under the kernel.
-    critical : (n_samples,) a variable shrinks where (sum Z_ji)^2 > critical * sum Z_ji^2.
-    n_steps : (n_samples, n_features) how many of the bandwidths may be chosen; 0 for no test at all.
-    sequential : whether bandwidths change inside a sweep, as printed, or after it.
+    critical : (n_samples,) a bandwidth shrinks if (sum Z_ji)^2 > critical * sum Z_ji^2.
+    n_steps : (n_samples, n_features) number of bandwidths of the grid that can be chosen; 0 if the variable
+        is not tested.
+    sequential : whether a changed bandwidth is used within the same sweep, as in the published algorithm, or
+        from the next sweep on.
     u, order, e, a : (n_features,), (n_features,), (n_tiles, tile) and (n_tiles, tile) work space.
-    steps : (n_samples, n_features) written: each bandwidth's index in the grid.
+    steps : (n_samples, n_features) written: index of each chosen bandwidth in the grid.
     log_sum : (n_samples,) written: logarithm of the weighted sum of the kernels.
-    first, second : (n_recorded, n_features) written: the sums of Z_ji and of Z_ji^2 that were tested in the
-        first sweeps, of the last sample. The others keep what they have.
+    first, second : (n_recorded, n_features) written: the sums of Z_ji and of Z_ji^2 in the first sweeps. Each
+        sample overwrites them; elements of variables that were not tested are not changed.
     """
     n_tiles, d, tile = X.shape
     for q in range(x.shape[0]):
@@ -729,7 +753,7 @@ def descend(
 
 @compiled(**_INNER, fastmath=_FAST)
 def _add_categories(q, category_exponents, offsets, x, c, has_missing, a):
-    """Add the exponents of the categories of sample q to the exponents (n_rows,) of measurements."""
+    """Add the exponents of the categories of sample q to the exponents a (n_rows,); see `add_exponents`."""
     for j in range(x.shape[1]):
         xj = x[q, j]
         if math.isnan(xj):
@@ -747,17 +771,20 @@ def _add_categories(q, category_exponents, offsets, x, c, has_missing, a):
 
 @compiled(**_OUTER, fastmath=_FAST)
 def add_exponents(xc, cc, half, shrinkage, category_exponents, offsets, x, c, has_missing, exponents):
-    """Add what rows, whose coordinates are shrunk, change in exponents (n_samples, n_rows) of kernels.
+    """Add the parts of kernel exponents (n_samples, n_rows) that depend on rows.
+
+    The coordinates of rows are multiplied by `shrinkage`. The other parts are in `exponents` already.
 
     Parameters
     ----------
-    xc, cc : (n_samples, n_rows) products with rows, and squared lengths of rows in these coordinates.
-    half, shrinkage : 1 / (2 h^2) of the bandwidth h, and the factor of rows' coordinates.
-    category_exponents : (3, n_categories) exponents for each category of all columns that a sample may have:
-        if the row has the same, if it has another, and if it has none.
-    offsets : (n_columns,) where the categories of each column begin.
-    x, c : (n_samples, n_columns) and (n_columns, n_rows) numbers of categories, NaN for missing values.
-    has_missing : (n_columns,) whether some row has none.
+    xc, cc : (n_samples, n_rows) products of samples and rows, and squared lengths of rows.
+    half, shrinkage : 1 / (2 h^2) for the bandwidth h, and the factor of the coordinates of rows.
+    category_exponents : (3, n_categories) exponents for each category of a sample, of all columns one after
+        another: if the row has the same category, if it has another category, and if its value is missing.
+    offsets : (n_columns,) index of the first category of each column in `category_exponents`.
+    x, c : (n_samples, n_columns) and (n_columns, n_rows) codes of categories, NaN for missing values.
+    has_missing : (n_columns,) whether some row has a missing value.
+    exponents : (n_samples, n_rows) added to.
     """
     twice, square = 2.0 * half * shrinkage, half * shrinkage * shrinkage
     for q in range(exponents.shape[0]):
@@ -769,9 +796,9 @@ def add_exponents(xc, cc, half, shrinkage, category_exponents, offsets, x, c, ha
 
 @compiled(**_OUTER, fastmath=_FAST)
 def log_means(exponents, weights, group_of_x, group_of_c, log_mean):
-    """Logarithms (n_samples,) of weighted means of exp(-exponents), which are overwritten.
+    """Write logarithms (n_samples,) of weighted means of exp(-exponents); `exponents` are overwritten.
 
-    Rows that share the group of a sample are left out; the mean of no rows is -inf.
+    Rows of a sample's group are left out. The logarithm is -inf if no row remains.
     """
     for q in range(exponents.shape[0]):
         e = exponents[q]
@@ -786,16 +813,21 @@ def log_means(exponents, weights, group_of_x, group_of_c, log_mean):
 
 @compiled(**_OUTER, fastmath=_FAST)
 def add_category_exponents(category_exponents, offsets, x, c, has_missing, exponents):
-    """Add the exponents of categories to others (n_samples, n_rows); parameters are as above."""
+    """Add the exponents of categories to `exponents` (n_samples, n_rows); see `add_exponents`."""
     for q in range(x.shape[0]):
         _add_categories(q, category_exponents, offsets, x, c, has_missing, exponents[q])
 
 
 @compiled(**_OUTER, fastmath=_FAST)
 def category_shares(x, c, has_missing, shares, totals, apart, both):
-    """Sums (n_columns,) of shares (n_samples, n_rows) where categories differ, and where both have one.
+    """Sum shares of rows by column: if categories of sample and row differ, and if both have a category.
 
-    `totals` (n_samples,) are sums of the shares over rows; the other parameters are as above.
+    Parameters
+    ----------
+    x, c, has_missing : as in `add_exponents`.
+    shares, totals : (n_samples, n_rows) shares of rows, and (n_samples,) their sums.
+    apart, both : (n_columns,) written: sums over samples and rows with different categories, and over samples
+        and rows that both have a category.
     """
     for j in range(x.shape[1]):
         apart[j] = 0.0
@@ -820,13 +852,16 @@ def category_shares(x, c, has_missing, shares, totals, apart, both):
 
 # ------------------------------------------------------------------ missing values along a covariance
 
-# Normal rows of mean 0 with the precision matrix P: the values J that a row misses have the conditional
-# precision P_JJ, and the expectation that solves P_JJ r_J = -P_JO r_O.
+# Rows have a normal distribution with the mean 0 and the precision matrix P. Given the values O of a row, its
+# missing values J have the precision P_JJ and the expectation r_J that solves P_JJ r_J = -P_JO r_O.
 
 
 @compiled(**_INNER, fastmath=_FAST)
 def _factorize(precision, is_missing, i, missing, L):
-    """List the values J that row i misses, and write Cholesky's factor of P_JJ; return how many they are."""
+    """Write the indices J of the missing values of row i to `missing`, and the Cholesky factor of P_JJ to L.
+
+    Returns the number of missing values.
+    """
     m = 0
     for j in range(is_missing.shape[1]):
         if is_missing[i, j]:
@@ -843,13 +878,13 @@ def _factorize(precision, is_missing, i, missing, L):
 
 @compiled(**_OUTER, fastmath=_FAST)
 def complete_rows(precision, is_missing, r, missing, L):
-    """Put missing values at their expectations given the others.
+    """Replace missing values by their expectations given the other values of the row.
 
     Parameters
     ----------
-    precision : (d, d) P.
+    precision : (d, d) the matrix P.
     is_missing : (n_rows, d) which values are missing.
-    r : (n_rows, d) rows, 0 for missing values; written there.
+    r : (n_rows, d) rows, with 0 for missing values; written: the expectations of the missing values.
     missing, L : (d,) and (d, d) work space.
     """
     solution = np.empty(r.shape[1])
@@ -873,10 +908,13 @@ def complete_rows(precision, is_missing, r, missing, L):
 
 @compiled(**_OUTER, fastmath=_FAST)
 def add_conditional_covariances(precision, is_missing, weights, missing, L, inverse, covariance):
-    """Add the weighted conditional covariances of what rows miss to a covariance; `inverse` is as L."""
+    """Add the conditional covariances of missing values, times the weights of rows, to `covariance` (d, d).
+
+    `weights` is (n_rows,), `inverse` (d, d) is work space; the other parameters are as in `complete_rows`.
+    """
     for i in range(is_missing.shape[0]):
         m = _factorize(precision, is_missing, i, missing, L)
-        for a in range(m):  # the inverse of L, its columns as rows
+        for a in range(m):  # the inverse of L, transposed
             inverse[a, a] = 1.0 / L[a, a]
             for b in range(a + 1, m):
                 value = 0.0
@@ -895,17 +933,18 @@ def add_conditional_covariances(precision, is_missing, weights, missing, L, inve
 
 @compiled(**_OUTER, fastmath=_FAST)
 def integrated_lengths(precision, is_missing, U, lengths, missing, L, v, out, log_volume):
-    """Squared lengths of rows in the coordinates that are left to samples with missing values.
+    """Compute squared lengths of rows after the missing variables J of each sample are integrated out.
 
-    Integrating J out takes u_J P_JJ^-1 u_J from the length of a row r, with u = P r.
+    The squared length of a row r is r P r. Integrating J out reduces it by u_J P_JJ^-1 u_J, with u = P r.
 
     Parameters
     ----------
-    precision, missing, L : as above.
+    precision, missing, L : as in `complete_rows`.
     is_missing : (n_samples, d) which values are missing.
-    U, lengths : (d, n_rows) and (n_rows,)
+    U : (d, n_rows) the products u of all rows.
+    lengths : (n_rows,) squared lengths of all rows.
     v : (d, n_rows) work space.
-    out : (n_samples, n_rows) written.
+    out : (n_samples, n_rows) written: squared lengths without the missing variables.
     log_volume : (n_samples,) written: half the logarithm of the determinant of P_JJ.
     """
     n = lengths.shape[0]
@@ -934,8 +973,8 @@ def integrated_lengths(precision, is_missing, U, lengths, missing, L, v, out, lo
 
 @compiled(**_INNER, fastmath=_FAST)
 def _log_sum_from_least(a, k, n):
-    """Logarithm of the sum of exp(-exponents k), relative to the least of them."""
-    # The exponentials of the C library are slower than `_exp` and take a fraction of its time to compile.
+    """Return the logarithm of the sum of exp(-a[k, i]) over i < n."""
+    # `math.exp` is slower than `_exp`, but compiles in a fraction of the time.
     least = EXCLUDED
     for i in range(n):
         least = a[k, i] if a[k, i] < least else least
@@ -947,7 +986,7 @@ def _log_sum_from_least(a, k, n):
 
 @compiled(**_INNER, fastmath=_FAST)
 def _add_relative_squares(old, z, c, j, reference, factor, new, shift):
-    """Write old + factor ((z - c)^2 - (z - reference)^2) as new; return the sum of exp(shift - new)."""
+    """Write old + factor ((z - c[j])^2 - (z - reference)^2) to `new`; return the sum of exp(shift - new)."""
     row = np.uint64(j)
     total = 0.0
     for i in range(old.shape[0]):
@@ -960,18 +999,21 @@ def _add_relative_squares(old, z, c, j, reference, factor, new, shift):
 
 @compiled(**_OUTER, fastmath=_FAST)
 def conditional_log_ratios(z, c, pull_z, pull_c, half_inverse, nearest, exponents, work, log_ratio):
-    """Logarithms of kernel sums over those without the term of one variable, relative to a nearby row.
+    """Compute logarithms of ratios: the kernel sum over the kernel sum without the term of one variable.
+
+    All exponents are relative to the exponent of a row near the sample.
 
     Parameters
     ----------
     z, c : (n_samples, n_axes) and (n_axes, n_rows) coordinates of samples and rows.
-    pull_z, pull_c : (n_samples, n_variables) and (n_variables, n_rows) numbers whose squared differences,
-        times `half_inverse`, are the terms of the variables.
-    half_inverse : (n_variables,)
-    nearest : (n_samples,) a row near each sample.
-    exponents : (n_samples, n_rows) minus logarithms of weights; written: exponents less that of `nearest`.
+    pull_z, pull_c : (n_samples, n_variables) and (n_variables, n_rows) values of samples and rows: their
+        squared difference times `half_inverse` is the term of a variable in an exponent.
+    half_inverse : (n_variables,) factors of the squared differences.
+    nearest : (n_samples,) index of a row near each sample.
+    exponents : (n_samples, n_rows) minus logarithms of weights; written: exponents minus the exponent of the
+        row `nearest`.
     work : (1, n_rows) work space.
-    log_ratio : (n_samples, n_variables) written.
+    log_ratio : (n_samples, n_variables) written: the logarithms of the ratios.
     """
     n = exponents.shape[1]
     for q in range(z.shape[0]):
@@ -993,15 +1035,16 @@ def conditional_log_ratios(z, c, pull_z, pull_c, half_inverse, nearest, exponent
 
 # ---------------------------------------------------------------------------------- sets of variables
 
-# Densities of sets of variables, each reached from another by adding one: a walk down a tree, whose state at
-# depth k is kept until the walk comes back to it. A step that adds what a sample lacks changes nothing.
+# Densities of sets of variables. Each set is another set plus one variable, so the sets form a tree, and a
+# walk visits all sets of the tree. The state of a set of k variables is kept at depth k until another set of
+# this size is visited. A step that adds a missing variable of a sample does not change the density.
 
 
 @compiled(**_INNER, fastmath=_FAST)
 def _multiply(a, k, factor, j):
-    """Write the product of weights k and factors j as weights k + 1, and return its sum."""
-    # Unsigned, because an index that might be negative keeps loops from being vectorised, and a view costs
-    # as much as the loop.
+    """Write the products of a[k] and factor[j] to a[k + 1], and return their sum."""
+    # Unsigned indices, because loops are not vectorized if an index could be negative, and making a view
+    # takes as long as the loop.
     old, new, row = np.uint64(k), np.uint64(k + 1), np.uint64(j)
     total = 0.0
     for i in range(a.shape[1]):
@@ -1015,22 +1058,24 @@ def _multiply(a, k, factor, j):
 def walk_products(
     depth, variable, start, T, unknown, factor, least, e, a, shift, path, n_present, value, out
 ):
-    """Logarithms of kernel means along a walk, where kernels are products over the variables.
+    """Compute logarithms of kernel means along a walk, for kernels that are products over the variables.
 
-    Each factor is an exponential that is taken once, relative to the largest one of its variable; products
-    whose sum falls out of range are taken anew from the exponents.
+    The factor of each row and variable is exponentiated once, relative to the largest factor of the variable.
+    If the sum of the products is too small, the products are computed again from the exponents.
 
     Parameters
     ----------
-    depth, variable : (n_steps,) how many variables are there before the step, and the one that is added.
-    start : (n_samples, n_rows) exponents of no variables: minus logarithms of weights, or EXCLUDED.
-    T : (n_samples, n_variables, n_rows) exponents by variable.
-    unknown : (n_samples, n_variables) which variables take no part.
+    depth, variable : (n_steps,) number of variables before each step, and the variable that is added.
+    start : (n_samples, n_rows) exponents of the empty set: minus logarithms of weights, or EXCLUDED.
+    T : (n_samples, n_variables, n_rows) exponents of each variable.
+    unknown : (n_samples, n_variables) which variables are missing and do not change the density.
     factor, least : (n_variables, n_rows) and (n_variables,) work space.
     e : (n_rows,) work space.
-    a, shift : (n_variables + 1, n_rows) and (n_variables + 1,) work space: weights, and what they lack.
-    path, n_present, value : (n_variables + 1,) work space, by depth: variables, how many are present, logs.
-    out : (n_samples, n_steps) written.
+    a, shift : (n_variables + 1, n_rows) and (n_variables + 1,) work space: weights, and exponents by which
+        they are scaled.
+    path, n_present, value : (n_variables + 1,) work space, by depth: variables that are present, their
+        number, and logarithms of the means.
+    out : (n_samples, n_steps) written: logarithms of the means after each step.
     """
     n = start.shape[1]
     for q in range(start.shape[0]):
@@ -1070,7 +1115,10 @@ def walk_products(
 
 @compiled(**_INNER, fastmath=_FAST)
 def _add_square(a, k, z, Z, s, first, n, shift):
-    """Write exponents k plus half the squares of z - Z as exponents k + 1 = e; sum exp(shift - e)."""
+    """Write a[k] + (z - Z[s])^2 / 2 to a[k + 1]; return the sum of exp(shift - a[k + 1]).
+
+    The rows are the `n` rows of a tile, which begins at row `first` of Z.
+    """
     old, new, step, offset = np.uint64(k), np.uint64(k + 1), np.uint64(s), np.uint64(first)
     total = 0.0
     for i in range(n):
@@ -1083,7 +1131,7 @@ def _add_square(a, k, z, Z, s, first, n, shift):
 
 @compiled(**_INNER, fastmath=_FAST)
 def _add_term(a, k, T, q, j, first, n, shift):
-    """The same with the terms of a variable that has categories."""
+    """Write a[k] + T[q, j] to a[k + 1]; return the sum of exp(shift - a[k + 1]); see `_add_square`."""
     old, new, sample, term = np.uint64(k), np.uint64(k + 1), np.uint64(q), np.uint64(j)
     offset = np.uint64(first)
     total = 0.0
@@ -1096,21 +1144,24 @@ def _add_term(a, k, T, q, j, first, n, shift):
 
 @compiled(**_OUTER, fastmath=_FAST)
 def walk_squares(depth, row, start, start_sums, T, z, Z, unknown, a, n_present, log_sum, out):
-    """The same where the step adds half the square of a coordinate of its own, or a term.
+    """Compute logarithms of kernel sums along a walk, for kernels that are not products over the variables.
 
-    Rows are visited in tiles that stay in the cache. Exponents are relative to the sum over the tile before
-    the step, so that one loop adds and exponentiates, and to the least one where their sum is out of range.
+    Each step adds half the squared difference between coordinates of sample and row to the exponents, or a
+    term of categories. Each step has its own coordinates. Rows are processed in tiles that stay in the cache.
+    Exponents are relative to the logarithm of the sum over the tile before the step, so that one loop adds
+    and exponentiates. If the new sum is out of range, exponents are relative to the least exponent.
 
     Parameters
     ----------
-    depth, start, n_present, out : as above.
-    row : (n_steps,) the term that a step adds, or -1 for a coordinate.
-    T : (n_samples, n_terms, n_rows) terms.
-    z, Z : (n_samples, n_steps) and (n_steps, n_rows) coordinates.
-    unknown : (n_samples, n_steps) which steps change nothing.
+    depth, start, n_present : as in `walk_products`.
+    row : (n_steps,) index of the term that a step adds, or -1 if it adds a coordinate.
     start_sums : (n_samples, n_tiles) logarithms of the sums of exp(-start) over the rows of a tile.
+    T : (n_samples, n_terms, n_rows) terms of categories; None if there are none.
+    z, Z : (n_samples, n_steps) and (n_steps, n_rows) coordinates of samples and rows.
+    unknown : (n_samples, n_steps) which steps add a missing variable and do not change the density.
     a : (n_variables + 1, tile) work space: exponents by depth.
     log_sum : (n_variables + 1,) work space, by depth: logarithms of sums over the rows of a tile.
+    out : (n_samples, n_steps) written: logarithms of the sums after each step.
     """
     tile = a.shape[1]
     for first in range(0, start.shape[1], tile):

@@ -1,4 +1,7 @@
-"""Many rows of many classes on threads: chunks short enough for Ctrl-C, and a progress bar."""
+"""Threads: rows of several classes are computed in chunks on threads, with an optional progress bar.
+
+Chunks are short, so that Ctrl-C takes effect soon and the progress bar moves.
+"""
 
 from __future__ import annotations
 
@@ -16,27 +19,28 @@ from threadpoolctl import ThreadpoolController
 Work = Literal["simultaneous", "sequential", "fixed", "many"]
 Result = TypeVar("Result")
 
-# Numbers read in one call of a kernel, which takes about 0.03 s for them, and 0.3 s where all bandwidths
-# fall to the floor: often enough for Ctrl-C and for a progress bar. The other kinds of work cost more or
-# less than the simultaneous Rodeo.
+# The number of array elements that one call of a kernel reads: the simultaneous Rodeo needs about 0.03 s for
+# this, and 0.3 s if all bandwidths shrink to the smallest one. _COST is the time of other kinds of work per
+# element, relative to the simultaneous Rodeo.
 _CHUNK = 10_000_000
 _COST = {"simultaneous": 1.0, "sequential": 5.0, "fixed": 0.1, "many": 5.0}
 
-# Into how many chunks rows are cut at most.
+# The number of chunks into which rows are divided if _CHUNK does not need more.
 _MOST_CHUNKS = 64
 
-# Smaller chunks would take longer to hand out than to compute.
+# The least number of rows in a chunk, unless _CHUNK needs less: smaller chunks take longer to start than to
+# compute.
 _LEAST_CHUNK = 1024
 
-# Whether this thread is one of those that `on_threads` has started, which start no others.
+# Has the attribute `is_worker` in threads that `on_threads` has started. They do not start further threads.
 _here = threading.local()
 
 
 def on_threads(tasks: Iterable[Callable[[], Result]], n_jobs: int | None) -> Iterator[Result]:
-    """Do tasks on as many threads as joblib would, and give their results in the order of the tasks.
+    """Run tasks on as many threads as joblib would use, and yield their results in the order of the tasks.
 
-    joblib looks at its threads every hundredth of a second, which is long compared with what small tables
-    take; these threads report when they are done. After an error, or Ctrl-C, no other task is begun.
+    joblib itself polls its threads every 0.01 s, which is long compared with the time for small tables. After
+    an error or Ctrl-C, no further task is started.
     """
     tasks = list(tasks)
     n_threads = 1 if hasattr(_here, "is_worker") else min(effective_n_jobs(n_jobs), len(tasks))
@@ -52,12 +56,12 @@ def on_threads(tasks: Iterable[Callable[[], Result]], n_jobs: int | None) -> Ite
 
 @cache
 def _thread_pools() -> ThreadpoolController:
-    """Thread pools of the loaded libraries; to find them takes as long as a tenth of a small fit."""
+    """Thread pools of the loaded libraries, cached: the search takes a tenth of the time of a small fit."""
     return ThreadpoolController()
 
 
 def one_blas_thread() -> Any:
-    """Context in which matrix products use one thread, so that sums have the same bits on any machine."""
+    """Return a context manager in which matrix products use one thread, so that rounding is reproducible."""
     return _thread_pools().limit(limits=1, user_api="blas")
 
 
@@ -69,22 +73,22 @@ def for_each_class(
     title: str,
     computation: Computation,
 ) -> None:
-    """Call ``estimate(y, chunk)`` for chunks of the rows that every class y evaluates, on threads.
+    """Call ``estimate(y, chunk)`` on threads, for chunks of the rows to evaluate in each class y.
 
-    The kernels release the GIL. The chunks are the same for any number of threads, and so are the numbers.
+    The kernels release the GIL. Neither the chunks nor the results depend on the number of threads.
 
     Parameters
     ----------
-    estimate : does one chunk.
-    n_rows : per class how many rows it evaluates.
-    sizes : per class how many numbers one row reads.
-    work : per class what is done with them.
-    title : shown at the progress bar.
+    estimate : evaluates one chunk, a slice of rows, in class y.
+    n_rows : for each class, the number of rows to evaluate.
+    sizes : for each class, the number of array elements that the evaluation of one row reads.
+    work : for each class, the kind of work, which determines the time per element.
+    title : title of the progress bar.
     computation : threads and progress.
     """
     total = sum(n_rows)
-    # Enough chunks to keep every thread busy. Their sizes do not depend on the number of threads, since BLAS
-    # rounds a product of few rows in another way than one of many.
+    # Enough chunks to keep every thread busy. Chunks do not depend on the number of threads, since the
+    # rounding of a product by BLAS depends on its number of rows.
     fair = max(_LEAST_CHUNK, -(-total // _MOST_CHUNKS))
 
     def run(y: int, chunk: slice) -> int:
@@ -102,15 +106,19 @@ def for_each_class(
 
 @contextmanager
 def progress(total: int, title: str, verbose: int) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on the standard error stream, if `verbose`; gives what moves it on."""
+    """Show a progress bar on the standard error stream if `verbose` is positive.
+
+    The context manager yields a function that advances the bar by a number of steps out of `total`.
+    """
     if verbose <= 0:
         yield lambda n: None
         return
     try:
-        from rich.console import Console  # only where a bar is asked for: it takes time to import
+        from rich.console import Console  # imported only if needed, because the import is slow
         from rich.progress import Progress
     except ImportError as error:
-        raise ImportError('verbose > 0 shows a bar and needs rich: pip install "corral[cli]".') from error
+        message = 'verbose > 0 shows a progress bar, which needs rich: pip install "corral[cli]".'
+        raise ImportError(message) from error
 
     with Progress(console=Console(stderr=True)) as bar:
         line = bar.add_task(title, total=total)
@@ -119,11 +127,11 @@ def progress(total: int, title: str, verbose: int) -> Iterator[Callable[[int], N
 
 @dataclass(frozen=True)
 class Computation:
-    """How work is done, which changes no result."""
+    """Options of a computation that do not change its results."""
 
-    n_jobs: int | None = None  # number of threads, as joblib understands it
-    verbose: int = 0  # if positive, progress is shown
+    n_jobs: int | None = None  # number of threads, with the meaning that it has in joblib
+    verbose: int = 0  # if positive, a progress bar is shown
 
     def quieter(self) -> Self:
-        """Say less by one degree, for a step of something that shows its own progress."""
+        """Return the options with `verbose` reduced by 1, for a part of a computation with its own bar."""
         return replace(self, verbose=self.verbose - 1)

@@ -62,7 +62,7 @@ def test_a_truncated_file_is_replaced(folder: Path, suffix: str, size: int) -> N
     [file] = folder.rglob(f"*{suffix}")
     file.write_bytes(file.read_bytes()[:size])
     with pytest.warns(
-        UserWarning, match=r"^corral compiles its kernels anew, because .* are damaged\.$"
+        UserWarning, match=r"^corral compiles its kernels again, because the files in .* are damaged\.$"
     ) as message:
         assert start()(3.0) == 1.5
     assert len(message) == 1
@@ -132,7 +132,7 @@ def full_disk() -> Iterator[None]:
 
 def test_a_full_folder_costs_a_warning(folder: Path) -> None:
     for _ in range(2):
-        with full_disk(), pytest.warns(UserWarning, match="NUMBA_CACHE_DIR can name another") as message:
+        with full_disk(), pytest.warns(UserWarning, match="NUMBA_CACHE_DIR sets another folder") as message:
             assert start()(3.0) == 1.5
         assert len(message) == 1
         assert str(folder) in str(message[0].message)
@@ -148,7 +148,7 @@ def test_a_full_folder_does_not_bring_older_code_back(folder: Path) -> None:
         return runpy.run_path(str(module))["add"]
 
     assert start(100)(1) == 101
-    with full_disk(), pytest.warns(UserWarning, match="cannot keep its compiled kernels"):
+    with full_disk(), pytest.warns(UserWarning, match="cannot write its compiled kernels"):
         assert start(2000)(1) == 2001
     assert start(2000)(1) == 2001
 
@@ -212,7 +212,7 @@ def test_a_model_runs_from_a_read_only_installation_for_a_user_without_a_home() 
     assert Path(file).parent == installed
     assert proba == str(model.predict_proba(np.full((1, 10), 0.5)).tolist())
     assert done.stderr.count("Warning") == 1
-    assert "corral finds no folder where it can keep its compiled kernels" in done.stderr
+    assert "corral finds no folder for its compiled kernels" in done.stderr
     assert left == []
 
 

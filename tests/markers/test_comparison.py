@@ -275,5 +275,5 @@ def test_damaged_comparisons_are_refused() -> None:
     result = compared(X, y, n_categories=n_categories)[1]
     result.validate()
     result.direction[0, 0] = "upwards"
-    with pytest.raises(ValueError, match="something else than directions"):
+    with pytest.raises(ValueError, match="direction must be a table of"):
         result.validate()

@@ -1,5 +1,6 @@
-"""Typicality, novelty and prediction sets: conformal p-values from training rows that are left out.
+"""Typicality, novelty and prediction sets: conformal p-values of a row among training rows.
 
-`typicality` is the entry point. `outlyingness` measures how far single values are from the values of a class,
-and `missing_values` what missing values change in a score on average.
+Each training row is scored by densities that leave the row out. `typicality` is the entry point.
+`outlyingness` measures how far single values are from the values of a class, and `missing_values` estimates
+how much missing values change a score on average.
 """

@@ -1,10 +1,11 @@
-r"""What missing values change, on average, in the log density and the log odds of a class at its own rows.
+r"""How much missing values change, on average, the unscaled score and the log odds of a class at its rows.
 
-So that rows with different values missing can be compared, the number :math:`l_y(x)` of a row of class y is
-taken to change by :math:`\sum_{j \in J} g_{yj}` on average if the variables J are missing. The changes are
-learnt from training rows of which values are removed at random: a ridge regression of the differences on the
-removed variables. All variables count alike at first; then each has a deviation from that, and another one in
-each class.
+Scores of rows with different missing values are compared after the expected change is subtracted. If the
+variables J of a row of class y are missing, the change of its unscaled score or log odds is taken to be
+:math:`\sum_{j \in J} g_{yj}` on average. The :math:`g_{yj}` are learnt from training rows in which values are
+removed at random: a regression of the observed changes on the removed variables. Each :math:`g_{yj}` is the
+sum of a change common to all variables, a deviation of variable j, and a further deviation of j in class y.
+Both deviations are estimated by ridge regression.
 """
 
 from __future__ import annotations
@@ -16,30 +17,33 @@ import numpy as np
 from corral.array_types import Bools, Floats, Integers
 from corral.data.subsample import evenly_spaced
 
-# How many rows with removed values the changes are learnt from, and the shares of values that are removed.
+# The number of rows with removed values, and the least and largest share of removed values in a row.
 _N_ROWS = 1000
 _LEAST_REMOVED, _MOST_REMOVED = 0.05, 0.6
 
-# Larger differences come from classes that are ruled out.
+# A larger difference means that the log odds come from a class that is ruled out: the row is not used.
 _LARGEST = 1e50
 
 
 class ExpectedChanges(NamedTuple):
-    """What the values that samples lack change, on average."""
+    """Average changes of scores by the missing values of samples.
 
-    # unscaled_score, odds: (n_samples, n_classes) changes of unscaled scores and of log odds
-    unscaled_score: Floats
-    odds: Floats
-    present: Floats  # (n_samples,) shares of the used variables that have a value; of one variable at least
-    # (n_samples,) whether no used variable has a value: such a sample is as typical as any row
+    Used variables are the variables on which the densities depend.
+    """
+
+    unscaled_score: Floats  # (n_samples, n_classes) changes of unscaled scores
+    odds: Floats  # (n_samples, n_classes) changes of log odds
+    # (n_samples,) shares of the used variables that have a value; at least the share of one variable
+    present: Floats
+    # (n_samples,) whether all used variables are missing: such a sample is as typical as any row
     has_none: Bools
 
 
 def expected_changes(missing: Bools, used: Bools, changes: Floats) -> ExpectedChanges:
-    """What the values `missing` (n_samples, n_features) change, on average.
+    """Compute the average changes of scores if the values `missing` (n_samples, n_features) are missing.
 
-    `changes` (2, n_classes, n_features) are what likenesses and log odds of a class's own rows gain if a
-    variable is missing, and `used` (n_features,) the variables that both depend on.
+    `changes` (2, n_classes, n_features) are the changes of unscaled scores and of log odds of a class at its
+    rows for each missing variable. `used` (n_features,) are the variables on which the densities depend.
     """
     n_used = int(used.sum())
     n_present = n_used - missing[:, used].sum(axis=1)
@@ -49,33 +53,40 @@ def expected_changes(missing: Bools, used: Bools, changes: Floats) -> ExpectedCh
 
 
 def draw_removals(X: Floats, used: Bools) -> tuple[Integers, Bools]:
-    """Remove values of used variables from every row several times, or from a subsample of many rows.
+    """Choose values of used variables to remove from rows at random.
 
-    Returns positions of rows (n_removals,) and the values removed (n_removals, n_features). At least one of
-    the values of a row stays. The order of rows does not matter.
+    A small table is repeated, so that each row has values removed several times; a large table is subsampled.
+    Returns positions of rows (n_removals,) and which values are removed (n_removals, n_features). Each row
+    keeps at least one value that it has. The result does not depend on the order of rows.
     """
     random = np.random.RandomState(0)
     by_value = np.lexsort(np.nan_to_num(X).T)
     rows = np.resize(by_value, _N_ROWS) if len(X) < _N_ROWS else by_value[evenly_spaced(len(X), _N_ROWS)]
     rates = random.permutation(np.linspace(_LEAST_REMOVED, _MOST_REMOVED, rows.size))
     keys = random.uniform(size=(rows.size, X.shape[1]))
-    can_go = ~np.isnan(X[rows]) & used
-    removed = can_go & (keys < rates[:, np.newaxis])
-    stays = np.where(can_go, keys, -1.0).argmax(axis=1)
-    removed[np.arange(rows.size), stays] = False
+    removable = ~np.isnan(X[rows]) & used
+    removed = removable & (keys < rates[:, np.newaxis])
+    retained = np.where(removable, keys, -1.0).argmax(axis=1)
+    removed[np.arange(rows.size), retained] = False
     return rows, removed
 
 
 def learn_changes(
     difference: Floats, removed: Bools, codes: Integers, weights: Floats, n_classes: int, used: Bools
 ) -> Floats:
-    """Learn changes (n_classes, n_features) from rows with removed values and the same rows as they are.
+    """Estimate the change (n_classes, n_features) of a score by each missing variable.
 
-    `difference` (n_removals,) is that of the number in the class of each row, `removed` (n_removals,
-    n_features) says which values were removed, and the number depends on the variables `used` (n_features,).
+    Parameters
+    ----------
+    difference : (n_removals,) score of each row in its class after the removal of values, less the score
+        before.
+    removed : (n_removals, n_features) which values were removed.
+    codes, weights : (n_removals,) class codes and weights of the rows.
+    n_classes : number of classes.
+    used : (n_features,) the variables on which the score depends.
     """
     changes = np.zeros((n_classes, used.size))
-    usable = (weights > 0.0) & (np.abs(difference) < _LARGEST)  # neither infinite nor of certain classes
+    usable = (weights > 0.0) & (np.abs(difference) < _LARGEST)  # False for NaN as well
     difference, codes, weights = difference[usable], codes[usable], weights[usable]
     design = removed[usable][:, used].astype(np.float64)
     count = design.sum(axis=1)
@@ -84,7 +95,7 @@ def learn_changes(
         return changes
     common = float(weights @ (count * difference) / total)
     rest = difference - common * count
-    # A deviation of one variable is taken to be as large as the common change.
+    # The ridge penalty of a prior in which deviations of variables are about as large as the common change.
     penalty = float(weights @ rest**2 / weights.sum()) / max(common**2, 1e-12)
     shared = _ridge(design, rest, weights, penalty)
     rest = rest - design @ shared
@@ -96,7 +107,7 @@ def learn_changes(
 
 
 def _ridge(design: Floats, response: Floats, weights: Floats, penalty: float) -> Floats:
-    """Coefficients (n_variables,) of a weighted ridge regression, by its dual where variables are many."""
+    """Coefficients (n_variables,) of a weighted ridge regression, computed in its dual form."""
     if not response.size:
         return np.zeros(design.shape[1])
     roots = np.sqrt(weights / weights.max())

@@ -1,24 +1,31 @@
-r"""Outlyingness: how far values of single columns lie from the values of a class and of all rows.
+r"""Outlyingness: a penalty for values of single columns far from the values of a class and of all rows.
 
-The score of `typicality` has the terms :math:`4 \sum_j \max(0, e_{yj}(x) - 3)^2` and
-:math:`64 \min(1, \max(0, (\max_j |z_j(x)| - 7) / 2))`.
+`typicality` subtracts two penalties from the score of a sample in class y:
 
-:math:`e_{yj}` is the distance of :math:`x_j` from the nearest value of the column in the class, and
-:math:`z_j` the distance from the median of the column. Both are in standard deviations of the column, which
-the farthest values may widen tenfold at most. The terms see what densities may not: ranks end with the
-training range, and a density may make little use of a column; and a single row far out in a column is no
-reason to find others like it typical. For :math:`z_j` only the most outlying rows count. A value is the more
-outlying the fewer rows lie as far out in the column on the same side, and among equals the farther it lies
-out. One row in a hundred may count, and at least one, so that not all novel rows of a table with long tails
-are such.
+- :math:`4 \sum_j \max(0, e_{yj}(x) - 3)^2`, where :math:`e_{yj}` is the distance of :math:`x_j` from the
+  nearest value of column j in the class, and
+- :math:`64 \min(1, \max(0, (\max_j |z_j(x)| - 7) / 2))`, where :math:`z_j` is the distance of :math:`x_j`
+  from the median of column j.
 
-**Training rows** get these terms exactly as a new row does: medians, deviations and nearest values come
-from a table without the row and its group. Otherwise :math:`|z_j|` of a training row could not exceed
-:math:`(n - 1) / \sqrt n`, whereas that of a new row has no bound, and too many new rows would be novel. In a
-large table several groups are left out of medians and deviations together, to save time.
+Both distances are in standard deviations of the column. The farthest values of a column can increase its
+deviation at most tenfold. The penalties are needed because a class density can miss a far value: a scale by
+ranks ends at the training range, and a density may give a column little weight. The second penalty also
+keeps one far training row from making new rows near that row typical.
 
-A column with the same value in all n rows has no deviation. Another value there lies as far out as if it were
-one more row, :math:`(n + 1) / \sqrt{n}` deviations of the n + 1 values.
+The second penalty applies only to the most outlying rows, so that long tails do not make most novel rows.
+Values are ordered by the number of training rows at least as far out in the column on the same side (fewer
+is more outlying), then by distance. A value is penalized only if it is at least as outlying as the bound
+that about 1% of the training rows, and at least one, reach.
+
+**Training rows** get the same penalties as new rows: medians, deviations and nearest values come from a
+table without the row and its group. Otherwise a far value of a training row would increase the deviation in
+which its own distance is measured. (If n - 1 of n values are equal, :math:`|z_j|` of the other value is
+:math:`n / \sqrt{n - 1}`, however far out it is.) Distances of new rows are not reduced in this way, so too
+many new rows would be novel. In a large table several groups are left out of medians and deviations
+together, to save time.
+
+If a column has the same value in all n rows, its standard deviation is 0. Any other value in this column is
+taken to lie at least :math:`(n + 1) / \sqrt{n}` deviations out, as a single different value among n + 1 does.
 """
 
 from __future__ import annotations
@@ -36,54 +43,57 @@ from corral.data.duplicates import filled
 from corral.data.scaling import Scale, ranges_of_values, standard_of_values
 from corral.data.splits import spread_parts
 
-# Values that lie nearer than this to others of a class, in deviations of the column, are nothing special.
+# Distances up to _NEAR from the nearest value of a class, in deviations of the column, are not penalized. The
+# square of the distance beyond _NEAR is multiplied by _STRENGTH.
 _NEAR = 3.0
-
-# What a squared distance beyond that takes from a score.
 _STRENGTH = 4.0
 
-# What a value far from the median takes from a score: nothing up to the first of two distances, all from the
-# second on, if its row is among the most outlying: at most such a share of rows is, and at least one.
+# The penalty for the distance from the median rises from 0 at _EXTREME_FROM to _EXTREME at _EXTREME_TO. It
+# applies to the most outlying rows: a share _RARE of the rows, and at least one row.
 _EXTREME = 64.0
 _EXTREME_FROM, _EXTREME_TO = 7.0, 9.0
 _RARE = 0.01
 
-# A share of the values of a column, those farthest out, may widen its deviation by a factor, if there are
-# enough values to tell.
+# If a column has _ENOUGH_VALUES, the share _FARTHEST of its values that lie farthest from the median can
+# increase the deviation at most by the factor _WIDENED.
 _FARTHEST = 0.005
 _WIDENED = 10.0
 _ENOUGH_VALUES = 20
 
-# A column that varies by less than this share of its values is constant but for rounding.
+# A column whose values differ by less than this share of their size is constant up to rounding errors.
 _ROUNDING = 1e-12
 
-# Values that differ from a constant by less than this share of it may be the same number, written in fewer
-# digits or kept in single precision; and what differs from 0 by less than rounding may be 0.
+# A value whose relative difference from a constant is smaller may be the same number, written with fewer
+# digits or kept in single precision. For the constant 0 the limit is _ROUNDING, an absolute difference.
 _DIGITS = 1e-6
 
-# Medians and deviations of tables without some rows are learnt from about so many cells, and from at least so
-# many tables.
+# Medians and deviations are computed once for each part of the groups that is left out. The number of parts
+# is limited so that these tables have about _MAX_CELLS in total, but it is at least _FEWEST_PARTS.
 _MAX_CELLS = 1_500_000
 _FEWEST_PARTS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnValues:
-    """Values that a column of measurements takes in a class, in deviations of the column."""
+    """Sorted values of one column, of a class or of all rows, in deviations of the column."""
 
-    values: Floats  # (n_values,) in order; none for categories and empty columns
-    group_ids: Integers  # (n_values,) of their rows, in order where values are equal
+    values: Floats  # (n_values,) ascending; empty if the column has categories or no values
+    group_ids: Integers  # (n_values,) the group of each value's row, ascending among equal values
 
     @classmethod
     def sort(cls, x: Floats, group_ids: Integers) -> ColumnValues:
-        """Sort values; missing ones are left out."""
+        """Sort the values x (n_rows,) that are not missing."""
         present = np.flatnonzero(~np.isnan(x))
         order = present[np.lexsort((group_ids[present], x[present]))]
         return cls(x[order], group_ids[order])
 
     @cached_property
     def _runs(self) -> tuple[Floats, Integers, Integers, Integers]:
-        """Values between infinite ones, their groups, and the positions before and after each group's run."""
+        """Values with -inf before and inf after, their groups, and the neighbors of each value's run.
+
+        A run is a sequence of neighboring values of one group. The last two arrays are the positions just
+        before and just after the run of each value. All four have the shape (n_values + 2,).
+        """
         group_ids = np.concatenate([[-1], self.group_ids, [-1]])
         begins = np.flatnonzero(np.diff(group_ids, prepend=-2))
         run = np.searchsorted(begins, np.arange(group_ids.size), side="right") - 1
@@ -91,7 +101,10 @@ class ColumnValues:
         return values, group_ids, begins[run] - 1, np.append(begins[1:], group_ids.size)[run]
 
     def distances(self, x: Floats, group_ids: Integers | None = None) -> Floats:
-        """How far numbers (n_samples,) lie from the nearest value, perhaps of another group; 0 if none is."""
+        """Distances (n_samples,) of x from the nearest value; 0 if there is no such value.
+
+        If `group_ids` (n_samples,) are given, only values of other groups are compared with a sample.
+        """
         values, owners, before, after = self._runs
         left = np.searchsorted(self.values, x)
         right = left + 1
@@ -102,7 +115,10 @@ class ColumnValues:
         return np.where(np.isinf(apart), 0.0, apart)
 
     def beyond(self, x: Floats, is_above: Bools, group_ids: Integers | None) -> Integers:
-        """How many values, perhaps of other groups alone, lie at least as far out as numbers (n_samples,)."""
+        """Count values (n_samples,) that are at least x if `is_above`, at most x otherwise.
+
+        If `group_ids` (n_samples,) are given, only values of other groups are counted for a sample.
+        """
         if group_ids is None:
             below = np.searchsorted(self.values, x, side="right")
             above = self.values.size - np.searchsorted(self.values, x, side="left")
@@ -115,19 +131,21 @@ class ColumnValues:
 
 
 class Deviations(NamedTuple):
-    """What turns raw values into distances from the median, in standard deviations of the column.
+    """Medians and standard deviations of columns, which turn values into distances from the median.
 
-    All arrays are (n_features,), or (n_samples, n_features) where each sample has its own.
+    All arrays have the shape (n_features,), or (n_samples, n_features) if each sample has its own deviations.
     """
 
-    # center, half_width: as in `Scale`
-    center: Floats
-    half_width: Floats
-    n_equal: Integers  # how many rows have the only value of a column; 0 where there are several or none
+    center: Floats  # medians
+    half_width: Floats  # halves of the deviations: a whole deviation may be too large for a number
+    n_equal: Integers  # number of values if all values of the column are equal, otherwise 0
 
     @classmethod
     def learn(cls, X: Floats, weights: Floats | None) -> Deviations:
-        """Learn from rows (n_rows, n_features); few values far out do not widen deviations without bounds."""
+        """Compute medians, and deviations that a few far values cannot increase without limit.
+
+        X is (n_rows, n_features); NaN is a missing value. `weights` (n_rows,) may be None.
+        """
         if not len(X):
             X = np.full((1, X.shape[1]), np.nan)
             weights = None
@@ -149,7 +167,7 @@ class Deviations(NamedTuple):
         return cls(medians, half_width, np.where(constant & (n_values > 0), n_values, 0))
 
     def scaled(self, X: Floats) -> Floats:
-        """Distances from medians; what differs from a constant is as far out as if it were one more row."""
+        """Return signed distances (n_samples, n_features) from medians; constant columns: see the module."""
         scaled = Scale(self.center, self.half_width).transform(X)
         constant = self.n_equal > 0
         if not constant.any():
@@ -162,26 +180,25 @@ class Deviations(NamedTuple):
         return np.where(constant, outside, scaled)
 
     def take(self, positions: Integers) -> Deviations:
-        """The medians and deviations of the table that belongs to each sample, by its position."""
+        """Pick the medians and deviations at `positions` (n_samples,) of the first axis."""
         return Deviations(self.center[positions], self.half_width[positions], self.n_equal[positions])
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Values that columns take in each class, and how far others lie from them."""
+    """Values of all columns in each class, which samples are compared with."""
 
-    data: LabelledRows  # the rows
-    deviations: Deviations  # of all rows, from the medians of the columns
-    # (n_rows,) which rows are left out together, and `without_part` what is learnt without each part
-    parts: Integers
-    without_part: Deviations  # arrays (n_parts, n_features)
-    # by class and column; the values of all classes where a class has none
+    data: LabelledRows  # the training rows
+    deviations: Deviations  # of all training rows
+    parts: Integers  # (n_rows,) code of the part in which each training row is left out
+    without_part: Deviations  # (n_parts, n_features) computed from the training rows outside each part
+    # by class, then by column; the values of all classes if the class has none in the column
     values: Sequence[Sequence[ColumnValues]]
-    pooled: Sequence[ColumnValues]  # by column, of all classes
+    pooled: Sequence[ColumnValues]  # by column, the values of all classes
 
     @classmethod
     def learn(cls, data: LabelledRows) -> Columns:
-        """Learn medians, deviations and values of the columns that are no categories."""
+        """Compute medians, deviations and sorted values of the columns that are not categories."""
         X = np.where(data.category_counts > 0, np.nan, data.X)
         deviations = Deviations.learn(X, data.weights)
         n_parts = max(_MAX_CELLS // max(X.size, 1), _FEWEST_PARTS)
@@ -205,10 +222,10 @@ class Columns:
         return cls(data, deviations, parts, stacked, by_class, pooled)
 
     def outlyingness(self, X: Floats, points: Integers | None = None) -> Floats:
-        """What values far from the values of a class take from scores (n_samples, n_classes).
+        """Compute the sums (n_samples, n_classes) of the two penalties, to be subtracted from scores.
 
-        The samples are new rows, or the training rows at positions `points`: these are compared with the rows
-        of other groups alone, in the deviations that the columns have without their part.
+        X (n_samples, n_features) are new rows. If `points` (n_samples,) is given, X are the training rows at
+        these positions: they are compared with rows of other groups only, in the deviations `without_part`.
         """
         scaled = apart = self.deviations.scaled(X)
         group_ids = None
@@ -227,7 +244,11 @@ class Columns:
         return extreme[:, np.newaxis] + terms
 
     def terms(self, X: Floats, codes: Integers) -> Floats:
-        """Terms of new rows by variable (n_samples, n_features), for a class of each row."""
+        """Compute the penalties of new rows by variable (n_samples, n_features).
+
+        `codes` (n_samples,) are the classes with which the rows are compared. The penalty for the distance
+        from the median is attributed to the variable in which this distance is largest.
+        """
         terms = np.zeros(X.shape)
         scaled = self.deviations.scaled(X)
         for y in np.unique(codes).tolist():
@@ -238,7 +259,7 @@ class Columns:
         return terms
 
     def _distances(self, y: int, scaled: Floats, group_ids: Integers | None = None) -> Floats:
-        """Distances (n_samples, n_features) from the nearest values of a class; 0 where a column has none."""
+        """Distances (n_samples, n_features) from the nearest values of class y; 0 for columns without any."""
         distances = np.zeros(scaled.shape)
         for j, column in enumerate(self.values[y]):
             if column.values.size:
@@ -247,23 +268,23 @@ class Columns:
 
     @cached_property
     def _outlying_bound(self) -> tuple[int, float]:
-        """From where on a value far out is among the most outlying: values beyond it, then its distance.
+        """The least outlying value that is penalized: how many values lie as far out, and its distance.
 
-        As many training rows reach the bound as may be among the most outlying, at least one.
+        At most the share _RARE of the training rows reach this bound, but one row always may.
         """
         X = self.data.X
         scaled, apart = self.deviations.scaled(X), self.without_part.take(self.parts).scaled(X)
         rows, _, distance, n_beyond = self._beyond(scaled, apart, self.data.group_ids)
         order = np.lexsort((-distance, n_beyond))
-        first = np.sort(np.unique(rows[order], return_index=True)[1])  # where each row is met first
-        n_most = max(int(_RARE * (len(X) + 1)) - 1, 1)  # one more, a new row, is still a hundredth
+        first = np.sort(np.unique(rows[order], return_index=True)[1])  # the most outlying value of each row
+        n_most = max(int(_RARE * (len(X) + 1)) - 1, 1)  # leaves room for one new row within the share
         if first.size <= n_most:
             return len(X), 0.0
         last = order[first[n_most - 1]]
         return int(n_beyond[last]), float(distance[last])
 
     def _most_outlying(self, scaled: Floats, apart: Floats, group_ids: Integers | None = None) -> Floats:
-        """Distances from medians (n_samples, n_features); 0 but for the most outlying rows."""
+        """Distances from medians (n_samples, n_features); 0 for values that do not reach the bound."""
         rows, columns, distance, n_beyond = self._beyond(scaled, apart, group_ids)
         counted = np.zeros(apart.shape)
         if rows.size:
@@ -275,14 +296,14 @@ class Columns:
     def _beyond(
         self, scaled: Floats, apart: Floats, group_ids: Integers | None
     ) -> tuple[Integers, Integers, Floats, Integers]:
-        """Rows and columns of values far from medians, their distances, and how many others lie as far out.
+        """List values far from medians: rows, columns, distances, and counts of values as far out.
 
-        `scaled` is in deviations of all rows, as `pooled` is, and `apart` in deviations of the rows that
-        samples are compared with; `group_ids` (n_samples,) are the groups of training rows, None for new
-        rows.
+        `scaled` and `apart` (n_samples, n_features) are the same values: `scaled` in deviations of all rows,
+        as `pooled` is, `apart` in deviations of the rows with which a sample is compared. `group_ids`
+        (n_samples,) are the groups of training rows, or None if the samples are new rows.
         """
         has_values = np.array([column.values.size > 0 for column in self.pooled], dtype=bool)
-        rows, columns = np.nonzero((np.abs(apart) > _EXTREME_FROM) & has_values)  # no missing values
+        rows, columns = np.nonzero((np.abs(apart) > _EXTREME_FROM) & has_values)  # False for missing values
         n_beyond = np.zeros(rows.size, dtype=np.int64)
         for j in np.unique(columns).tolist():
             cells = np.flatnonzero(columns == j)
@@ -294,19 +315,19 @@ class Columns:
 
 
 def _far_terms(apart: Floats) -> Floats:
-    """What distances from the nearest value take from scores; 0 for missing values."""
+    """Penalties for distances from the nearest value of a class; 0 for missing values."""
     beyond: Floats = np.maximum(np.nan_to_num(apart) - _NEAR, 0.0)
     return _STRENGTH * beyond * beyond
 
 
 def _extreme_term(apart: Floats) -> Floats:
-    """What distances (n_samples,) from the median of a column take from scores."""
+    """Penalties (n_samples,) for distances from the median of a column."""
     share = (apart - _EXTREME_FROM) / (_EXTREME_TO - _EXTREME_FROM)
     return _EXTREME * np.clip(share, 0.0, 1.0)
 
 
 def _without_farthest(X: Floats, medians: Floats, n_values: Integers) -> Floats:
-    """Rows without the values of each column that lie farthest from the median, if there are enough."""
+    """Replace the values farthest from the median by NaN in columns with enough values."""
     n_farthest = np.where(n_values >= _ENOUGH_VALUES, np.ceil(_FARTHEST * n_values), 0).astype(np.int64)
     apart = np.abs(0.5 * X - 0.5 * medians)
     apart[np.isnan(apart)] = -1.0

@@ -1,4 +1,8 @@
-"""Densities of a model at samples, variable by variable and set by set."""
+"""Explainers: densities of a model at samples, for single variables and for sets of variables.
+
+The sets of variables are `corral.shapley.Coalitions`. A row of a class has a share of the density at a
+sample: its kernel divided by the sum of the kernels. A kernel is a product of one factor for each variable.
+"""
 
 from __future__ import annotations
 
@@ -22,19 +26,20 @@ from corral.rodeo.factors import NO_GROUP, log_factors
 from corral.rodeo.model import FittedModel
 from corral.shapley import Coalitions
 
-# Samples that are looked at together, and terms of kernels that are held at once.
+# Limits that bound memory: samples in a block, and kernel factors of a block.
 BLOCK = 256
 _MOST_TERMS = 1_000_000
 
-# Positions of samples to estimates (n_samples, n_sets).
+# A function from positions of samples (n_samples,) to estimates (n_samples, n_sets).
 SetEstimates = Callable[[Integers], Estimates]
 
 
 class Explainer(ABC):
-    """Evaluates the densities of a model at samples, variable by variable and set by set.
+    """Evaluates the densities of a model at samples, for single variables and for sets of variables.
 
-    `estimates` belong to the samples X (n_samples, n_features), if they have been computed. If samples are
-    training rows, they are `examples`, and the kernels of their groups are left out.
+    X (n_samples, n_features) are the samples, and `estimates` their densities, if these have been computed.
+    If the samples are training rows, they are passed as `examples` as well, and the kernels of each sample's
+    group are left out.
     """
 
     model: LocalModel
@@ -61,23 +66,35 @@ class Explainer(ABC):
 
     @property
     def used(self) -> Bools:
-        """Which variables (n_features,) take part in the density of a class."""
+        """Whether each variable (n_features,) is part of the density of any class."""
         return self.model.used
 
     @abstractmethod
     def sizes(self, a: int) -> list[int]:
-        """How many factors of kernels an estimate in class a takes, of each of its densities."""
+        """Number of kernel factors to evaluate for one sample in class a, for each density of the class."""
 
     @abstractmethod
     def conditional(self, samples: Integers, a: int, left_out: Bools | None = None) -> tuple[Floats, Floats]:
-        """Log densities (n_samples, n_features) of each variable given all others in class a, and shares.
+        """Compute log densities of each variable given all other variables, and shares of training rows.
 
-        `samples` are positions; the rows of the class have the shares (n_samples, n_rows) of the density.
-        Rows that are `left_out` (n_samples, n_rows) have none; they all are 0 where no other row has any.
+        Parameters
+        ----------
+        samples : (n_samples,) positions of samples.
+        a : code of a class.
+        left_out : (n_samples, n_rows) which rows of the class get the share 0; None for no row.
+
+        Returns
+        -------
+        conditional : (n_samples, n_features) log density in class a of each variable given all others.
+        shares : (n_samples, n_rows) shares of the rows of the class in the density. They sum to 1, or are all
+            0 if no row that is not left out has a share.
         """
 
     def evaluate_sets(self, a: int, samples: Integers, coalitions: Coalitions) -> Estimates:
-        """Estimates (n_samples, n_sets) of samples, by their positions, in class a for sets of variables."""
+        """Evaluate class a for sets of variables at the samples with these positions.
+
+        Returns log densities and unscaled scores (n_samples, n_sets).
+        """
         estimates = Estimates(*np.empty((2, samples.size, len(coalitions.members))))
         marginals = self._marginals(a, coalitions)
 
@@ -85,7 +102,7 @@ class Explainer(ABC):
             estimates.log_density[block], estimates.unscaled_score[block], _ = marginals(samples[block])
 
         step = int(np.clip(_MOST_TERMS // max(self.sizes(a)), 1, BLOCK))
-        # Samples that miss the same variables follow each other: densities keep what these have in common.
+        # Samples with the same missing variables are neighbors: densities reuse what they share.
         order = np.lexsort(np.isnan(self.X[samples]).T)
         blocks = (order[first : first + step] for first in range(0, samples.size, step))
         list(on_threads((partial(estimate, block) for block in blocks), self.computation.n_jobs))
@@ -97,11 +114,11 @@ class Explainer(ABC):
 
     @abstractmethod
     def _marginals(self, a: int, coalitions: Coalitions) -> SetEstimates:
-        """Prepare the densities of sets of variables in one class, for several threads."""
+        """Return a function that evaluates the sets of variables in class a, on any number of threads."""
 
 
 class RodeoExplainer(Explainer):
-    """Evaluates densities whose bandwidths the Rodeo chooses, at a training row without the row."""
+    """Evaluates densities with bandwidths of the Rodeo; a training row is left out of its own densities."""
 
     model: FittedModel
 
@@ -122,11 +139,11 @@ class RodeoExplainer(Explainer):
         return self.model.scale.transform(self.X)
 
     def _uniform(self, samples: Integers) -> Floats:
-        """Log densities (n_samples, n_features) of variables taken as uniform; 0 for missing values."""
+        """Log densities (n_samples, n_features) of variables if each is uniform; 0 for missing values."""
         return np.where(np.isnan(self._scaled[samples]), 0.0, -np.log(self.model.bandwidths.widths))
 
     def conditional(self, samples: Integers, a: int, left_out: Bools | None = None) -> tuple[Floats, Floats]:
-        """Log densities of each variable given all others in class a, and shares of the rows."""
+        """Compute log densities of variables given all others, and shares of rows; see `Explainer`."""
         density = self.model.densities[a]
         rows, used, conditional = density.rows, density.variables, self._uniform(samples)
         shares = np.zeros((samples.size, rows.n_rows))
@@ -138,14 +155,14 @@ class RodeoExplainer(Explainer):
 
     @property
     def used(self) -> Bools:
-        """Which variables (n_features,) take part in the density of a class: not those taken as uniform."""
+        """Whether each variable (n_features,) is part of the density of any class, not just uniform."""
         used = np.zeros(self.X.shape[1], dtype=bool)
         for density in self.model.densities:
             used[density.variables] = True
         return used
 
     def sizes(self, a: int) -> list[int]:
-        """How many factors of kernels an estimate in class a takes."""
+        """Number of kernel factors to evaluate for one sample in class a."""
         return [self.model.densities[a].rows.size]
 
     def _marginals(self, a: int, coalitions: Coalitions) -> SetEstimates:
@@ -153,7 +170,7 @@ class RodeoExplainer(Explainer):
         rows, used = density.rows, density.variables
         if not rows.n_rows:
             return lambda samples: Estimates(*np.full((2, samples.size, len(coalitions.members)), -np.inf))
-        # Before several threads ask for them.
+        # Computed here and not in `estimate`: threads would compute what is cached several times.
         walk, scaled, bandwidths = coalitions.walk(used), self._scaled[:, used], self._bandwidths[:, a, used]
         positions = np.arange(rows.n_rows)
         log_weights, groups = np.log(rows.weight(positions)), rows.group(positions)
@@ -172,7 +189,7 @@ class RodeoExplainer(Explainer):
 
 
 def _shares_of_others(shares: Floats, left_out: Bools | None) -> Floats:
-    """Shares (n_samples, n_rows) of the rows that are not left out, which sum to 1 if they are not all 0."""
+    """Set the shares (n_samples, n_rows) of left-out rows to 0 and scale the other shares to sum to 1."""
     if left_out is None:
         return shares
     remaining = np.where(left_out, 0.0, shares)
@@ -181,15 +198,16 @@ def _shares_of_others(shares: Floats, left_out: Bools | None) -> Floats:
 
 
 def _product_conditionals(rows: ClassRows, x: Floats, h: Floats) -> tuple[Floats, Floats]:
-    """Log density (n_used,) of each variable given all others, and each row's share of the density.
+    """Compute the log density (n_used,) of each variable given all other variables, and shares (n_rows,).
 
-    With the bandwidths held, p(x_j | others) is the kernel estimate with all factors divided by the one that
-    leaves the factor of variable j out; 0 stands for missing values.
+    With fixed bandwidths h (n_used,), the density of x_j given the other variables is the kernel estimate
+    with the factors of all variables, divided by the kernel estimate without the factor of variable j. The
+    log density is 0 if x_j is missing.
     """
     terms, at_nearest = _relative_terms(rows, x, h)
     log_weights = np.log(rows.weight(np.arange(rows.n_rows)))
-    # Sums over all other variables from both sides: a difference of large sums would lose the digits of the
-    # small terms in it.
+    # The sum over all other variables is computed from both sides: the total minus the term of one variable
+    # would lose the digits of small terms.
     others = _sums_before(terms) + _sums_before(terms[:, ::-1])[:, ::-1]
     exponents = log_weights - terms.sum(axis=1)
     ratio = logsumexp(exponents) - logsumexp(log_weights[:, np.newaxis] - others, axis=0)
@@ -197,12 +215,17 @@ def _product_conditionals(rows: ClassRows, x: Floats, h: Floats) -> tuple[Floats
 
 
 def _relative_terms(rows: ClassRows, x: Floats, h: Floats) -> tuple[Floats, Floats]:
-    """Exponents (n_rows, n_used) less those at the nearest row, and these (n_used,) with their norms."""
+    """Compute kernel exponents (n_rows, n_used) minus the exponents of the nearest row, and the latter.
+
+    The second result, the exponents (n_used,) of the nearest row, includes the logarithms of the norms of the
+    kernels.
+    """
     if not rows.is_plain or np.isnan(x).any():
         T = -log_factors(rows, x[np.newaxis], h[np.newaxis], np.array([-1]))[0].T
         nearest = T[T.sum(axis=1).argmin()]
         return T - nearest, nearest
-    # As products: far away, exponents are so large that their differences would be rounding errors.
+    # Computed as products: far from all rows, exponents are so large that their differences would be rounding
+    # errors.
     values = rows.all()
     row = values[(((x - values) / h) ** 2).sum(axis=1).argmin()]
     terms = 0.5 * ((row - values) / h) * (((x - row) + (x - values)) / h)
@@ -210,14 +233,17 @@ def _relative_terms(rows: ClassRows, x: Floats, h: Floats) -> tuple[Floats, Floa
 
 
 def _sums_before(terms: Floats) -> Floats:
-    """Sum of the terms to the left of each."""
+    """For each of the terms (n_rows, n_used), the sum of the terms to its left in the row."""
     sums = np.zeros_like(terms)
     np.cumsum(terms[:, :-1], axis=1, out=sums[:, 1:])
     return sums
 
 
 class PoolExplainer(Explainer):
-    """Evaluates the densities of a pool: evidence and shares are weighted sums over its members."""
+    """Evaluates the densities of a pool, a weighted combination of several density models, its members.
+
+    Log densities and shares are weighted sums over the members.
+    """
 
     model: PoolModel
 
@@ -226,7 +252,7 @@ class PoolExplainer(Explainer):
             return self.model.estimates(self.X, self.computation)
         if self._category_counts is None:
             return self.model.estimates_without(self._group_left_out, self.X)
-        # Leaving a group out changes how often categories occur, too, which `evaluate_sets` accounts for.
+        # Leaving a group out also changes the frequencies of categories. `evaluate_sets` accounts for this.
         d, n_classes = self.X.shape[1], self.model.labels.size
         order = Coalitions.sampled(np.flatnonzero(self.used), d, 1)
         by_class = [self.evaluate_sets(a, np.arange(len(self.X)), order) for a in range(n_classes)]
@@ -238,18 +264,18 @@ class PoolExplainer(Explainer):
 
     @cached_property
     def _group_left_out(self) -> Integers:
-        """(n_samples,) the group of training rows that each sample leaves out, or NO_GROUP."""
+        """(n_samples,) id of the group that is left out for each sample, or NO_GROUP."""
         return np.where(self.left_out >= 0, self.model.data.group_ids[self.left_out], NO_GROUP)
 
     @cached_property
     def _scaled(self) -> list[Floats]:
-        """The samples as each member scales them; several members share a scale."""
+        """For each member, the samples (n_samples, n_features) on its scale; members can share a scale."""
         scales = [member.scale for member in self.model.pool.members]
         by_scale = {scale: scale.transform(self.X) for scale in set(scales)}
         return [by_scale[scale] for scale in scales]
 
     def conditional(self, samples: Integers, a: int, left_out: Bools | None = None) -> tuple[Floats, Floats]:
-        """Log densities of each variable given all others in class a, and shares of the rows."""
+        """Compute log densities of variables given all others, and shares of rows; see `Explainer`."""
         pool, n_rows = self.model.pool, int((self.model.data.codes == a).sum())
         conditional = np.zeros((samples.size, self.X.shape[1]))
         shares = np.zeros((samples.size, n_rows))
@@ -260,7 +286,7 @@ class PoolExplainer(Explainer):
         return conditional, shares / pool.weights.sum()
 
     def sizes(self, a: int) -> list[int]:
-        """How many factors of kernels an estimate in class a takes, of each member."""
+        """Number of kernel factors to evaluate for one sample in class a, for each member."""
         return [member.classes[a].size for member in self.model.pool.members]
 
     def _marginals(self, a: int, coalitions: Coalitions) -> SetEstimates:
@@ -278,7 +304,7 @@ class PoolExplainer(Explainer):
             for member_weights, x, density in zip(weights, scaled, densities, strict=True):
                 log_density = density(x[samples], out[samples], log_shares)
                 for k, weight in enumerate(member_weights):
-                    if weight > 0.0:  # a member without weight may have no rows of a class
+                    if weight > 0.0:  # 0 * -inf would be NaN: a member may have no rows of a class
                         sums[k] += weight * log_density
             return Estimates(*sums)
 
@@ -286,7 +312,7 @@ class PoolExplainer(Explainer):
 
     @cached_property
     def _category_counts(self) -> CategoryCounts | None:
-        """How often categories occur, or None if there are none."""
+        """Counts of the categories, or None if no column has categories."""
         return CategoryCounts(self.model.data) if self.model.data.category_counts.any() else None
 
 
@@ -305,6 +331,6 @@ def explainer_of(
 
 
 def factors_per_row(model: LocalModel) -> int:
-    """How many factors of kernels the explanation of one row takes, of all densities of all classes."""
+    """Number of kernel factors to evaluate for one sample, summed over all densities of all classes."""
     explainer = explainer_of(model, np.empty((0, model.n_features)), Computation())
     return sum(sum(explainer.sizes(a)) for a in range(model.labels.size))

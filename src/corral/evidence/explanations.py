@@ -1,4 +1,4 @@
-"""Why samples get their labels, on arrays, and what depends on the model alone."""
+"""Entry points of explanations, on arrays; results that depend only on the model are computed once."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from corral.model import LocalModel
 from corral.parallel import Computation
 from corral.shapley import Coalitions
 
-# Sets of variables, times the variables, that are kept for further explanations. Each class of a member that
-# has a covariance keeps as many numbers.
+# The sets of variables are kept for further explanations if their array (n_sets, n_features) is not larger.
+# Each class of a member with a covariance keeps an array of this size, too.
 _MOST_KEPT = 200_000
 
 
@@ -33,18 +33,21 @@ def explain_rows(
     n_listed: int,
     computation: Computation,
 ) -> tuple[Floats | None, RowEvidence, Floats, Support, Bools, Floats]:
-    """Explain samples (n_samples, n_features) whose densities have been evaluated.
+    """Explain the labels of samples X (n_samples, n_features), whose `estimates` have been computed.
 
-    `label` and `rival` (n_samples,) are numbers of classes; `n_listed` of the supporting rows are listed.
+    `label` and `rival` (n_samples,) are codes of classes. `n_listed` is the number of supporting training
+    rows to list for each sample.
 
     Returns
     -------
-    bandwidths : (n_samples, 2, n_features) in label and rival, or None where they have no meaning.
-    evidence : of the variables, for the label and against the rival.
-    conditional : (n_samples, n_features) the same for each variable when all others are known.
-    support : training rows behind the labels.
-    on_few : (n_samples,) whether labels rest on one row or group, which is unusual for the table.
-    novelty_parts : (n_samples, n_features) what makes samples unlike the class nearest to them.
+    bandwidths : (n_samples, 2, n_features) in label and rival; None if the estimates have no bandwidths.
+    evidence : evidence of the variables for the label against the rival.
+    conditional : (n_samples, n_features) log ratio of the densities of each variable, given all other
+        variables, in label and rival.
+    support : training rows that support the labels.
+    on_few : (n_samples,) whether the label rests on one row or group, which is unusual among training rows.
+    novelty_parts : (n_samples, n_features) novelty of each variable in the class in which the sample is most
+        typical.
     """
     explainer, kept = explainer_of(model, X, computation, estimates), _kept_evidence(model)
     coalitions = kept.coalitions or explanation_coalitions(explainer)
@@ -71,7 +74,7 @@ def explain_rows(
 
 
 def evidence_of_classes(model: LocalModel, computation: Computation) -> Floats:
-    """Mean evidence (n_classes, n_features) as `class_evidence` has it, computed once for a model."""
+    """Return `class_evidence` (n_classes, n_features), computed once for each model."""
     kept = _kept_evidence(model)
     if kept.class_evidence is None:
         kept.class_evidence = class_evidence(model, computation)
@@ -80,16 +83,16 @@ def evidence_of_classes(model: LocalModel, computation: Computation) -> Floats:
 
 @dataclass(eq=False)
 class _ModelEvidence:
-    """What depends on a model alone, computed when it is first needed."""
+    """Results that depend only on the model; each is computed when it is first needed."""
 
-    class_evidence: Floats | None = None  # (n_classes, n_features)
-    coalitions: Coalitions | None = None  # sets of variables of explanations, if they are not too large
-    largest_shares: Distribution | None = None  # of single rows or groups at training rows
-    # by class (n_features,) medians of contributions to the unscaled scores of its rows
+    class_evidence: Floats | None = None  # (n_classes, n_features) mean evidence
+    coalitions: Coalitions | None = None  # sets of variables of explanations, unless they are too large
+    largest_shares: Distribution | None = None  # largest shares of the density at training rows
+    # for each class (n_features,) medians of the contributions to the unscaled scores of its rows
     medians: dict[int, Floats] = field(default_factory=dict)
 
 
-# Forgotten together with the model, and no part of its files and duplicates.
+# Not attributes of the model, so that saved and copied models do not contain them.
 _KEPT: WeakKeyDictionary[LocalModel, _ModelEvidence] = WeakKeyDictionary()
 
 

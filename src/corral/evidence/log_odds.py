@@ -1,4 +1,8 @@
-"""Evidence of variables: how they divide the log odds of label and rival among them."""
+"""Evidence of variables: Shapley values that divide the log odds of the label against its rival.
+
+The rival is the class with which the label is compared, usually the most probable other class. Sets of
+variables whose densities are evaluated are called coalitions, as in `corral.shapley`.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +23,15 @@ _MOST_VALUES = 8_000_000
 
 
 class RowEvidence(NamedTuple):
-    """What adds up to the log odds of labels over their rivals, and to an unscaled score."""
+    """Contributions of variables to the log odds of labels against rivals, and to unscaled scores.
 
-    base: Floats  # (n_samples,) log odds before anything is known of a sample
+    `base` plus the sum of `evidence` over the variables is the log odds.
+    """
+
+    base: Floats  # (n_samples,) log odds without any variable: the log odds of the priors
     evidence: Floats  # (n_samples, n_features) contributions of the variables; 0 for missing values
-    error: Floats  # (n_samples, n_features) their standard errors; 0 where they are exact
-    # (n_samples, n_features) contributions to the unscaled score in a class; 0 where that is infinite
+    error: Floats  # (n_samples, n_features) standard errors of the evidence; 0 if it is exact
+    # (n_samples, n_features) contributions to the unscaled score in a class; 0 if this score is infinite
     unscaled_score: Floats
 
 
@@ -35,15 +42,16 @@ def row_evidence(
     coalitions: Coalitions,
     nearest: Integers | None = None,
 ) -> RowEvidence:
-    """Divide the log odds of label and rival, as the posterior has them, among the variables.
+    """Divide the log odds of label and rival in the posterior among the variables.
 
-    v(S) is the logarithm of P(label | x_S) / P(rival | x_S) without prior mixing, with all variables outside
-    S integrated out and the bandwidths of the whole sample; see `shapley`. So it depends on two classes
-    alone. Prior mixing shrinks the contributions of all variables to a sample by the same factor. Where a
-    class is ruled out whatever the sample is, log odds are infinite, and no variable has a part in them.
+    The value v(S) of a set S of variables is log(P(label | x_S) / P(rival | x_S)) without prior mixing. The
+    variables outside S are integrated out; the bandwidths are the bandwidths of the sample with all its
+    variables (see `corral.shapley`). So v(S) depends on two classes only. Prior mixing multiplies the
+    contributions of all variables to a sample by one factor. If the log odds are infinite for some S, because
+    a class is ruled out, the evidence of all variables is 0 and the base is the predicted log odds.
 
-    `label` and `rival` (n_samples,) are numbers of classes, and so is `nearest`, whose scores are divided as
-    well.
+    `label` and `rival` (n_samples,) are codes of classes. If `nearest` (n_samples,) is given, the unscaled
+    score in this class is divided among the variables, too.
     """
     model, present = explainer.model, ~np.isnan(explainer.X)
     rows, log_density = np.arange(len(present)), explainer.estimates.log_density
@@ -57,7 +65,7 @@ def row_evidence(
         near = np.full(block.size, -1) if nearest is None else nearest[block]
         v, unscaled_score = _values_of_sets(explainer, coalitions, block, label[block], rival[block], near)
         if explainer.examples is None:
-            # So that the sum is as predicted to the last digits.
+            # The predicted log odds replace the value of all variables, so that contributions sum to them.
             counted = (present[block] & explainer.used).astype(np.float64)
             is_complete = coalitions.sums(counted) == counted.sum(axis=1, keepdims=True)
             v = np.where(is_complete, unmixed[block, np.newaxis], v)
@@ -72,7 +80,11 @@ def row_evidence(
 
 
 def score_parts(unscaled_score: Floats, coalitions: Coalitions) -> Floats:
-    """Contributions (n_samples, n_features) to scores (n_samples, n_sets); 0 where one is infinite."""
+    """Divide scores among the variables: contributions (n_samples, n_features).
+
+    `unscaled_score` (n_samples, n_sets) has the score of each set of variables. If one is infinite, all
+    contributions to the sample are 0.
+    """
     finite = np.logical_and.reduce(np.isfinite(unscaled_score), axis=1, keepdims=True)
     return coalitions.contributions(np.where(finite, unscaled_score, 0.0))[0]
 
@@ -85,7 +97,11 @@ def _values_of_sets(
     rival: Integers,
     nearest: Integers,
 ) -> tuple[Floats, Floats]:
-    """Log odds (n_samples, n_sets) of label and rival, and scores (n_samples, n_sets) in nearest classes."""
+    """Evaluate the log odds of label and rival and the unscaled scores in the classes `nearest`.
+
+    Both results are (n_samples, n_sets). `samples` (n_samples,) are positions in the explainer's samples;
+    `nearest` is -1 for samples without such a class.
+    """
     log_prior, shape = log_of_prior(explainer.model.prior), (samples.size, len(coalitions.members))
     unscaled_score = np.empty(shape)
     with np.errstate(invalid="ignore"):
@@ -101,36 +117,40 @@ def _values_of_sets(
 
 
 def explanation_coalitions(explainer: Explainer) -> Coalitions:
-    """Sets of variables, as many as seem worth their time; they depend on the model alone."""
+    """Choose the sets of variables of explanations; a larger model gets fewer sets, to limit the time."""
     n_kernels = 2 * max(sum(explainer.sizes(a)) for a in range(explainer.model.labels.size))
     return Coalitions.choose(np.flatnonzero(explainer.used), explainer.X.shape[1], n_kernels)
 
 
 def blocks_of_samples(n_samples: int, n_values: int) -> Iterator[Integers]:
-    """Positions of samples, some at a time, if each of them has so many values."""
+    """Yield positions of samples in blocks that fit in memory if each sample has `n_values` values."""
     step = max(1, _MOST_VALUES // n_values)
     for first in range(0, n_samples, step):
         yield np.arange(first, min(first + step, n_samples))
 
 
 def strongest_rivals(joint: Floats, label: Integers) -> Integers:
-    """Number the most probable class other than the label of each sample."""
+    """Code (n_samples,) of the most probable class other than the label of each sample.
+
+    `joint` (n_samples, n_classes) are logarithms of prior times density.
+    """
     others = joint.copy()
     others[np.arange(len(label)), label] = -np.inf
     rival: Integers = others.argmax(axis=1)
-    # Where every other class has density zero, any of them will do.
+    # If every other class has the density 0, the first other class is the rival.
     rival[rival == label] = (label[rival == label] == 0).astype(np.int64)
     return rival
 
 
 def class_evidence(model: LocalModel, computation: Computation) -> Floats:
-    """Mean evidence (n_classes, n_features) of each variable for a class at its own rows.
+    """Mean evidence (n_classes, n_features) of each variable for a class, over rows of the class.
 
-    Each row is compared with the most probable other class. It leaves its kernel, the kernels of its
-    duplicates and of its group, and what these add to the frequencies of categories, out of all classes;
-    means and covariances of a pool's members keep them. So this is what the labels rest on, which variables
-    that act only jointly are part of. It is 0 for a class without rows. The orders are few, since many rows
-    are averaged over.
+    The rows are a subsample if the class has many. The rival of each row is the most probable other class.
+    The kernels of the row, of its duplicates and of its group are left out of all classes, and so are these
+    rows in the frequencies of categories; means and covariances in the members of a pool are not computed
+    again. A variable that distinguishes classes only jointly with other variables has evidence as well. The
+    evidence is 0 for a class without rows. Few orders of the variables are sampled, since the average is over
+    many rows.
     """
     evidence = np.zeros((model.labels.size, model.data.X.shape[1]))
     present = [a for a, rows in enumerate(model.data.members()) if rows.size]

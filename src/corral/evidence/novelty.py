@@ -1,18 +1,18 @@
-r"""Which variables make a sample unlike a class.
+r"""Novelty of variables: which variables make a sample unlike a class.
 
-The log density of a sample in a class is divided among the variables as log odds are in `log_odds`: by
-Shapley's values :math:`\phi_j(x)` of the logarithm of the density of known variables. They add up to it, and
-are compared with the values at rows of the class, each left out. In a pool, the unscaled score takes the
-place of the log density (see `conformal.typicality`). With the spread b of unscaled scores and the term of
-columns that scores have, the novelty of variable j in class y is
+The unscaled score of a sample in a class (`conformal.typicality`; the log density, if there is no pool) is
+divided among the variables by Shapley values :math:`\phi_j(x)`, as `log_odds` divides log odds. The Shapley
+values of a sample are compared with the Shapley values of the training rows of the class, each left out. With
+the spread b of unscaled scores, the novelty of variable j in class y is
 
 .. math::
 
-    l_j(x) = \frac{\mathrm{median}_{i \in y}(\phi_j(x_i)) - \phi_j(x)}{b} + 4 \max(0, e_{yj}(x) - 3)^2,
+    n_j(x) = \frac{\mathrm{median}_{i \in y}(\phi_j(x_i)) - \phi_j(x)}{b} + 4 \max(0, e_{yj}(x) - 3)^2,
 
-and 0 for a missing value; the variable furthest from its median has the term for extreme values as well. The
-sum over the variables is less the score but for a constant of the class (and of the variables that are
-present): a variable with l_j makes the score lower by l_j than a typical row has it.
+and 0 if the value is missing. The second term is the penalty of `conformal.outlyingness` for a value far from
+the class. The variable farthest from its median also has the penalty for this distance. The sum of
+:math:`n_j` over the variables is a constant minus the score; the constant depends only on the class and on
+which values are missing. So variable j lowers the score by :math:`n_j` compared with a typical row.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from corral.shapley import Coalitions
 def novelty_parts(
     model: LocalModel, X: Floats, parts: Floats, medians: Floats, judgement: Judgement
 ) -> Floats:
-    """How much each variable (n_samples, n_features) makes samples unlike the class nearest to them.
+    """Novelty (n_samples, n_features) of each variable in the class in which a sample is most typical.
 
-    `parts` (n_samples, n_features) are contributions to the unscaled score in this class, and `medians` the
-    medians of the same at its rows.
+    `parts` (n_samples, n_features) are the contributions of variables to the unscaled score in this class.
+    `medians` (n_samples, n_features) are the medians of these contributions at the rows of this class.
     """
     far = model.trust.columns.terms(X, judgement.nearest)
     spread = judgement.spread[:, np.newaxis]
@@ -46,7 +46,7 @@ def novelty_parts(
 
 
 def median_parts(model: LocalModel, a: int, coalitions: Coalitions, computation: Computation) -> Floats:
-    """Medians (n_features,) of contributions to unscaled scores at rows of a class, each left out."""
+    """Medians (n_features,) of contributions to the unscaled score in class a at its rows, each left out."""
     examples = model.examples(a)
     explainer = explainer_of(model, examples.X, computation, examples=examples)
     parts = np.empty(examples.X.shape)
@@ -61,9 +61,10 @@ def median_parts(model: LocalModel, a: int, coalitions: Coalitions, computation:
 def medians_where_unlike(
     unlike: Sequence[Mapping[str, Any]], training: Mapping[str, Floats]
 ) -> dict[str, tuple[float, float]]:
-    """Medians of numeric variables in the rows that they make unlike the training rows, and in these.
+    """For each numeric variable, its median in the rows that it makes novel and in the training rows.
 
-    `unlike` has for each row the values that make it unlike, by variable.
+    `unlike` has, for each novel row, the values of the variables that make it novel. `training` has the
+    column of each variable in the training rows.
     """
     values: dict[str, list[Any]] = {}
     for row in unlike:

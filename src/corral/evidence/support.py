@@ -1,4 +1,8 @@
-"""The training rows behind a label, what each variable adds when all others are known, and typical rows."""
+"""Support of labels by training rows, densities of each variable given all other variables, typical rows.
+
+The density of a class at a sample is a sum of kernels at training rows; a row's share is its part of this
+sum. The rows with the largest shares support the label.
+"""
 
 from __future__ import annotations
 
@@ -19,55 +23,66 @@ from corral.evidence.explainers import BLOCK, Explainer, explainer_of
 from corral.model import LocalModel
 from corral.parallel import Computation, on_threads
 
-# Rows of a class among which typical ones are looked for.
+# The size of the subsample of a class in which typical rows are searched.
 _MOST_ROWS = 1000
 
-# A label rests on few rows if one of them, or one group, has more than half of its density, and more than at
-# 95 in 100 training rows, each left out. So many of these are enough for such a quantile.
+# A label rests on few rows if the share of one row or group exceeds _MORE_THAN_HALF, and only a proportion
+# _UNUSUAL of the training rows, each left out, have such a large share. _MOST_LEFT_OUT training rows suffice
+# to estimate this proportion.
 _MORE_THAN_HALF = 0.5
 _UNUSUAL = 0.05
 _MOST_LEFT_OUT = 400
 
-# Shares over weights that differ by less than this are equal but for rounding.
+# Ratios of shares and weights that differ by less than this are considered equal.
 _ROUNDING = 1e-9
 
-# Smaller shares are 0: rows that have them are ranked by distance.
+# Smaller shares are rounded to 0; rows with the share 0 are ranked by distance.
 _LEAST_SHARE = 1e-100
 
-# Mean square of the difference of two rows in a variable whose standard deviation is 1: a missing value is as
-# far away as a row at random, and so is another category.
+# The squared distance of a missing value or of a different category: the mean squared difference of two
+# random rows in a variable with standard deviation 1.
 _FAR = 2.0
 
 
 class Support(NamedTuple):
-    """The training rows that the densities of labels rest on."""
+    """The training rows with the largest shares of the densities of labels; the listed rows."""
 
-    # (n_samples, n_listed) numbers of the label's rows with the largest shares, -1 where it has fewer
+    # (n_samples, n_listed) positions of the listed rows in the training table, in order of their shares; -1
+    # if the class has fewer rows, or if the row is a centroid of a compressed class
     rows: Integers
-    shares: Floats  # (n_samples, n_listed) their shares
-    # (n_samples, n_listed) how many training rows each of them stands for, 0 where it has fewer
+    shares: Floats  # (n_samples, n_listed) shares of the listed rows
+    # (n_samples, n_listed) number of training rows that each listed row stands for: 1, more for a centroid of
+    # a compressed class, 0 if the class has fewer rows
     stands_for: Integers
-    # (n_samples,) 1 over the sum of squares: so many rows of equal shares carry as much
-    effective_rows: Floats
-    group_share: Floats  # (n_samples,) the largest share that the rows of one group have together
-    # (n_samples,) whether all rows are listed, or the first has a larger share than rows that are not, and
-    # than its weight alone gives it; if not, the rows that are listed are the nearest ones
+    effective_rows: Floats  # (n_samples,) 1 / sum of squared shares over all rows of the class
+    group_share: Floats  # (n_samples,) the largest sum of the shares of the rows of one group
+    # (n_samples,) whether all rows of the class are listed, or the first listed row has a larger share than
+    # the rows that are not listed, beyond its weight. If False, the listed rows are just the nearest rows.
     stands_out: Bools
-    n_tied: Integers  # (n_samples,) how many rows have the share of the first, and are as near as it
-    equal: Bools  # (n_samples, n_listed) whether they have the values of the sample in all variables
+    n_tied: Integers  # (n_samples,) number of rows with the share and the distance of the first listed row
+    equal: Bools  # (n_samples, n_listed) whether the listed row equals the sample in all variables
 
 
 def conditionals_and_support(
     explainer: Explainer, label: Integers, rival: Integers, importance: Floats, n_listed: int
 ) -> tuple[Floats, Support, Floats]:
-    """Log p(x_j | others) (n_samples, n_features) in labels less that in rivals, and the support of labels.
+    """Compute log ratios of conditional densities in label and rival, and the support of labels.
 
-    Also the largest share (n_samples,) of one row, or of the rows of one group, that does not equal the
-    sample: a training row supports itself, which says nothing about its label.
+    Parameters
+    ----------
+    explainer : densities at the samples.
+    label, rival : (n_samples,) codes of classes.
+    importance : (n_samples, n_features) weights of the variables in distances. Rows with equal shares are
+        listed in the order of their distances from the sample.
+    n_listed : number of supporting rows to list.
 
-    `label` and `rival` (n_samples,) are numbers of classes; `n_listed` of the supporting rows are listed.
-    Where shares are equal, the nearest rows come first, by distances in which variables have an `importance`
-    (n_samples, n_features).
+    Returns
+    -------
+    conditional : (n_samples, n_features) log density of each variable, given all other variables, in the
+        label minus the same log density in the rival.
+    support : support of the labels.
+    largest_of_others : (n_samples,) the largest share of a row, or of the rows of a group, without rows that
+        equal the sample and their groups: if the sample is a training row, its own share is no support.
     """
     n, model = label.size, explainer.model
     by_class = model.data.members()
@@ -112,7 +127,7 @@ def conditionals_and_support(
 
 
 def _own(rows: LabelledRows, equal: Bools) -> Bools:
-    """Which rows (n_samples, n_rows) of a class equal a sample, or share a group with one that does."""
+    """Whether each row (n_samples, n_rows) of a class equals a sample or shares a group with an equal row."""
     if not rows.grouped or not equal.any():
         return equal
     own: Bools = sums_by_group(equal.astype(np.float64), rows.group_ids) > 0.0
@@ -130,10 +145,11 @@ def _largest_shares(rows: LabelledRows, shares: Floats) -> Floats:
 def _strongest(
     shares: Floats, rows: LabelledRows, X: Floats, importance: Floats, n_listed: int
 ) -> tuple[Integers, Bools, Integers]:
-    """Positions (n_samples, n_listed) of the strongest rows of a class, whether they stand out, and ties.
+    """Rank the rows of a class by shares (n_samples, n_rows), then by distances from the samples X.
 
-    Rows are ranked by their shares (n_samples, n_rows), and where these are equal by their distances from the
-    samples X. If shares are proportional to the weights of the rows, distances alone decide.
+    If shares are proportional to the weights of the rows, the rows are ranked by distances only. Returns the
+    positions (n_samples, n_listed) of the first rows, whether they stand out (n_samples,), and the number of
+    rows tied with the first row (n_samples,); see `Support`.
     """
     n_tied = np.ones(len(X), dtype=np.int64)
     if not len(rows.X):
@@ -153,13 +169,14 @@ def _strongest(
 
 
 def distances(x: Floats, rows: LabelledRows, importance: Floats) -> Floats:
-    """Mean squares (n_rows,) of the differences of rows from a sample, by the importance of variables.
+    """Mean squared differences (n_rows,) between rows and a sample x (n_features,).
 
-    They are relative to the variances of the rows. The sample's missing values have no part.
+    Squares are divided by the variances of the variables in the rows and the sample, and weighted by their
+    `importance` (n_features,). Variables in which the sample has no value are left out.
     """
     present = ~np.isnan(x)
     table = np.vstack([x[present], rows.X[:, present]])
-    table /= np.maximum(np.fmax.reduce(np.abs(table)), TINY)  # so that no square is too large
+    table /= np.maximum(np.fmax.reduce(np.abs(table)), TINY)  # so that no square overflows
     apart = table[1:] - table[0]
     weights = importance[present] if importance[present].any() else np.ones(apart.shape[1])
     is_number = rows.category_counts[present] == 0
@@ -171,19 +188,21 @@ def distances(x: Floats, rows: LabelledRows, importance: Floats) -> Floats:
 
 
 def rests_on_few(support: Support, largest_of_others: Floats, largest: Distribution) -> Bools:
-    """Whether labels (n_samples,) rest on one row or group that is not the sample itself.
+    """Whether each label (n_samples,) rests on one row or group other than the sample itself.
 
-    Its share is compared with the `largest` shares at training rows, which are left out, too.
+    The largest share of such a row or group is compared with the distribution `largest` of such shares at
+    training rows, each left out.
     """
     pvalues = largest.pvalues(-largest_of_others)
-    is_row = support.stands_for[:, 0] <= 1  # and no mean of several rows
+    is_row = support.stands_for[:, 0] <= 1  # False for a centroid of several rows
     return (largest_of_others > _MORE_THAN_HALF) & (pvalues <= _UNUSUAL) & is_row
 
 
 def largest_shares(model: LocalModel, computation: Computation) -> Distribution:
-    """Largest shares, times -1, of single rows or groups at training rows, each left out with its group.
+    """Distribution of the negative largest share of a row or group at training rows, each left out.
 
-    They are 1 where nothing else has a share. A class with two groups has but one when the other is left out.
+    Each training row is left out with its group. The largest share is 1 if no other row has a share. In a
+    class with two groups it is 1 as well, because only one group is left.
     """
     by_class = model.data.members()
     n_each = max(1, _MOST_LEFT_OUT // len(by_class))
@@ -204,7 +223,7 @@ def largest_shares(model: LocalModel, computation: Computation) -> Distribution:
 
 
 def _blocks_of_equals(codes: Integers) -> Iterator[Integers]:
-    """Positions of equal numbers, some at a time: shares of all rows for all samples would be large."""
+    """Yield positions of samples with equal codes, in blocks that limit arrays (n_samples, n_rows)."""
     for code in np.unique(codes):
         positions = np.flatnonzero(codes == code)
         for first in range(0, positions.size, BLOCK):
@@ -212,13 +231,13 @@ def _blocks_of_equals(codes: Integers) -> Iterator[Integers]:
 
 
 def typical_rows(model: LocalModel, a: int, n_rows: int, computation: Computation) -> list[int]:
-    """Positions of `n_rows` training rows of class a at which its density is highest, complete rows first."""
+    """Positions in the training table of up to `n_rows` rows of class a with the highest density."""
     rows = model.data.members()[a]
     if not rows.size:
         return []
     rows = rows[evenly_spaced(rows.size, _MOST_ROWS)]
     log_density = model.log_densities(model.data.X[rows], computation)[:, a]
-    # Densities of rows with different missing values do not compare.
+    # Densities of rows with different missing values are not comparable, so complete rows come first.
     highest = np.lexsort((-log_density, np.isnan(model.data.X[rows]).sum(axis=1)))[:n_rows]
     positions = model.data.numbers[rows[highest]]
-    return [number for number in positions.tolist() if number >= 0]  # centroids have none
+    return [position for position in positions.tolist() if position >= 0]  # -1 for centroids

@@ -1,24 +1,25 @@
-r"""Each class beside all other rows: the numbers that sentences about a class show, as the table has them.
+r"""Comparison of each class with all other rows: medians, quartiles, shares and effects for sentences.
 
-`contrast` decides by a test which variables mark a class, and compares it with a background. A reader
-compares it with all other rows. So medians, quartiles and shares are computed here from the rows as they were
-given, duplicates and all; groups do not matter. Without weights, quantiles are as in numpy and pandas
-(linear interpolation). With weights, a quantile is the value up to which the share q of the weight lies, or
-the mean of two values if exactly that share lies up to the first one.
+`contrast` decides by tests which variables are markers of a class, compared with a background. Readers of a
+report compare a class with all other rows. So medians, quartiles and shares are computed here from all given
+rows, duplicates included, without regard to groups. Without weights, quantiles are interpolated linearly, as
+in numpy and pandas. With weights, the quantile q is the smallest value up to which at least the share q of
+the weight lies, or the mean of this value and the next if it is exactly the share q.
 
-**The effect** says how well a variable distinguishes the class from all other rows, from -1 to 1. It is one
-of
+**The effect** is a number from -1 to 1 that measures how well a variable distinguishes the class from all
+other rows. It is one of
 
-- Cliff's delta, :math:`P(X > Y) - P(X < Y)` or twice the area under the ROC curve less 1, for a class that is
-  *high* or *low*;
-- Cliff's delta of the distance from the median of all rows, in ranks, for one that is *narrow* (negative) or
-  *wide*;
-- the difference of the shares of a value, of a category, or of a range of values.
+- Cliff's delta, :math:`P(X > Y) - P(X < Y)`, which is twice the area under the ROC curve minus 1, if the
+  class is described as *high* or *low*;
+- Cliff's delta of the distance from the median of all rows, in ranks, if the class is described as *narrow*
+  (negative) or *wide* (positive);
+- the difference between the shares of a value, of a category, or of a range of values.
 
-Between high, low, narrow and wide the larger effect decides among those that medians and quartiles show as
-well. Where a variable has few values, a value may say more. A marker is described by the range whose shares
-differ most (that of Kuiper's statistic) where neither place nor width is noticeable, and where the shares
-differ by much more, as for a class with two modes.
+A class is described by location (high, low) or by width (narrow, wide): by the larger of the two effects,
+unless medians and quartiles do not confirm it. A variable with few values may be described by a single value
+instead. With many values, a marker is described by the range whose shares differ most (the range of Kuiper's
+statistic) in two cases: if the effects of location and width are negligible, or if the shares of the range
+differ by much more than these effects, for example in a class with two modes.
 """
 
 from __future__ import annotations
@@ -37,17 +38,18 @@ from corral.markers.contrast import MIN_EFFECT, Contrast
 from corral.markers.rank_tests import shares_of_sum
 from corral.markers.value_counts import category_counts
 
-# In a variable with at most so many values, a single value may describe a class better than a direction.
+# A class may be described by a single value if the variable has at most this number of distinct values.
 FEW_VALUES = 10
 
-# A range says more than place or width if its shares differ by so many times their effect. Between normal
-# distributions that differ in mean or in width they differ by less than the effect, with two modes by more.
+# A range replaces location or width if the difference of its shares exceeds their effect by this factor.
+# Between normal distributions that differ in mean or in width, the difference of shares is less than the
+# effect; if a class has two modes, it is more.
 _MUCH_MORE = 1.5
 
 # Quantiles that are shown: quartiles and median.
 _SHOWN_QUANTILES = np.array([0.25, 0.5, 0.75])
 
-# Digits of the ends of a range, at least and at most; a double has 17.
+# Numbers of digits to try for the ends of a range; 17 digits identify a double.
 _DIGITS = range(4, 18)
 
 _DIRECTIONS = ("", "high", "low", "narrow", "wide", "more often", "less often")
@@ -55,28 +57,30 @@ _DIRECTIONS = ("", "high", "low", "narrow", "wide", "more often", "less often")
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Each class, all other rows and the background, by class and variable (n_classes, n_features).
+    """Statistics of each class, of all other rows and of the background rows in each variable.
 
-    A first axis of 3 stands for the class, all other rows, and the rows that the test compares it with.
+    Arrays have the shape (n_classes, n_features) unless another shape is given. A first axis of length 3
+    stands for the class, all other rows, and the background rows: the rows with which the test compares the
+    class.
     """
 
-    # "high", "low", "narrow", "wide"; "more often" or "less often" of what lies within `bounds`; "" where
-    # nothing can be said
+    # "high", "low", "narrow" or "wide"; "more often" or "less often" if the values within `bounds` are more
+    # or less frequent in the class; "" if the variable does not describe the class
     direction: NDArray[np.str_]
-    effect: Floats  # from -1 to 1, as said above; negative for "low", "narrow" and "less often"
-    middles: Floats  # (3, n_classes, n_features) medians, or the most frequent categories; NaN without rows
-    quartiles: Floats  # (2, 3, n_classes, n_features) lower and upper ones; NaN for categories
-    # (2, n_classes, n_features) the range, value or category that is more or less frequent; NaN for an end
-    # without limit, and where the direction is another one
+    effect: Floats  # from -1 to 1 (see the module); negative for "low", "narrow" and "less often"
+    middles: Floats  # (3, n_classes, n_features) medians, or most frequent categories; NaN without rows
+    quartiles: Floats  # (2, 3, n_classes, n_features) lower and upper quartiles; NaN for categories
+    # (2, n_classes, n_features) ends of the range that is more or less frequent, twice the value if it is one
+    # value or category; NaN for an end without limit, and if the direction is high, low, narrow, wide or ""
     bounds: Floats
-    shares: Floats  # (3, n_classes, n_features) of the values that lie within the bounds; else NaN
-    n_alike: Integers  # how many categories are as frequent as the one in `bounds`, with itself
-    n_background: Integers  # classes that the test compares the class with; 0 if these are all others
-    missing: Floats  # shares of the rows of each class that lack a value
+    shares: Floats  # (3, n_classes, n_features) shares of the values within the bounds, or NaN without bounds
+    n_alike: Integers  # number of categories with the frequency of the category in `bounds`, itself included
+    n_background: Integers  # number of classes in the background; 0 if these are all other classes
+    missing: Floats  # shares of missing values in each class
     class_weights: Floats  # (n_classes,) numbers of rows, or sums of their weights
 
     def validate(self) -> None:
-        """Refuse arrays of other shapes, and numbers that are not finite."""
+        """Raise ValueError if a shape or a direction is wrong or a number is infinite."""
         shape = self.direction.shape
         leading = {"middles": (3,), "quartiles": (2, 3), "bounds": (2,), "shares": (3,)}
         for name, array in ((field.name, getattr(self, field.name)) for field in fields(self)):
@@ -84,10 +88,13 @@ class Comparison:
                 expected = shape[:1] if name == "class_weights" else (*leading.get(name, ()), *shape)
                 check_array(name, array, expected, nan=True)
         if len(shape) != 2 or not np.isin(self.direction, _DIRECTIONS).all():
-            raise ValueError("direction holds something else than directions")
+            raise ValueError(f"direction must be a table of {', '.join(map(repr, _DIRECTIONS))}")
 
     def missing_shares(self, background: Bools) -> Floats:
-        """(3, n_classes, n_features) shares of missing values; `background` is that of missing values."""
+        """Shares of missing values (3, n_classes, n_features) in the class, other rows and background rows.
+
+        `background` (n_classes, n_features) is the background in the test of missing values.
+        """
         n_rows = np.broadcast_to(self.class_weights[:, np.newaxis], self.missing.shape)
         n_missing = n_rows * self.missing
         compared = compared_classes(background, self.class_weights > 0.0)
@@ -96,26 +103,30 @@ class Comparison:
 
 
 def compared_classes(background: Bools, has_rows: Bools) -> Bools:
-    """Which other classes (n_classes, n_classes, n_features) the first one is compared with by the test."""
+    """Whether the test compares a class with another class: (n_classes, n_other_classes, n_features).
+
+    `background` is (n_classes, n_features), and `has_rows` (n_classes,). If a variable has no background, a
+    class is compared with all other classes that have rows.
+    """
     own = np.eye(len(background), dtype=bool)[:, :, np.newaxis]
     any_class = np.where(background.any(axis=0), background, has_rows[:, np.newaxis])
     return np.asarray(any_class & ~own)
 
 
 def background_sizes(background: Bools, has_rows: Bools) -> Integers:
-    """Number of classes (n_classes, n_features) in the background; 0 where it is all others, or none."""
+    """Number of classes (n_classes, n_features) in the background; 0 if these are all other classes."""
     sizes = compared_classes(background, has_rows).sum(axis=1)
     n_others = (has_rows.sum() - has_rows)[:, np.newaxis]
     return np.asarray(np.where(sizes < n_others, sizes, 0))
 
 
 def _sums(compared: Bools, numbers: Floats) -> Floats:
-    """Sums (n_classes, ...) of the numbers (n_classes, ...) of the classes that each one is compared with."""
+    """For each class, sum `numbers` (n_classes, n_features) over the classes with which it is compared."""
     return np.asarray(np.einsum("abj,bj->aj", compared.astype(np.float64), numbers))
 
 
 def learn_comparison(training: TrainingRows, labels: NDArray[Any], contrast: Contrast) -> Comparison:
-    """Compare each class with all other rows; rows without weight do not count."""
+    """Compare each class with all other rows; rows with the weight 0 are left out."""
     X, y, weights, n_categories, _ = training
     if weights is not None:
         counts = weights > 0.0
@@ -144,7 +155,7 @@ def learn_comparison(training: TrainingRows, labels: NDArray[Any], contrast: Con
 
 
 class _Test(NamedTuple):
-    """What `contrast` says of a variable, by class (n_classes,)."""
+    """The fields of a `Contrast` in one variable, each (n_classes,)."""
 
     markers: Bools
     comparable: Bools  # whether there is anything to compare
@@ -164,12 +175,12 @@ class _Compared(NamedTuple):
 
 
 class _Column(NamedTuple):
-    """The values of a variable in ascending order, without those that are missing."""
+    """The sorted values of a variable that are not missing, with the classes and weights of their rows."""
 
-    x: Floats  # (n_rows,)
-    codes: Integers  # (n_rows,) class numbers
-    weights: Floats | None  # (n_rows,) or None if all rows count alike
-    compared: Bools  # (n_classes, n_classes) which other classes the test compares the first one with
+    x: Floats  # (n_rows,) ascending
+    codes: Integers  # (n_rows,) class codes
+    weights: Floats | None  # (n_rows,), or None if all weights are equal
+    compared: Bools  # (n_classes, n_classes) whether the test compares a class (first axis) with another
 
     @classmethod
     def sort(cls, x: Floats, codes: Integers, weights: Floats | None, compared: Bools) -> _Column:
@@ -179,7 +190,7 @@ class _Column(NamedTuple):
 
     @property
     def all_weights(self) -> Floats:
-        """(n_rows,) weights, 1 if all rows count alike."""
+        """(n_rows,) weights, which are 1 if `weights` is None."""
         return weights_or_ones(self.weights, self.x.size)
 
     @property
@@ -188,12 +199,15 @@ class _Column(NamedTuple):
         return np.bincount(self.codes, self.all_weights, len(self.compared)).astype(np.float64)
 
     def samples(self, a: int) -> list[Bools]:
-        """Rows (n_rows,) of class a, all other rows, and those that the test compares it with."""
+        """Three masks (n_rows,): rows of class a, all other rows, and background rows of class a."""
         own = self.codes == a
         return [own, ~own, self.compared[a, self.codes]]
 
     def quantiles(self) -> Floats:
-        """(3, 3, n_classes) quartiles and medians of the samples, NaN without rows."""
+        """Compute lower quartiles, medians and upper quartiles (3, 3, n_classes); NaN without rows.
+
+        The second axis stands for the samples: the class, all other rows, and background rows.
+        """
         quantiles = np.full((3, 3, len(self.compared)), np.nan)
         for a in range(len(self.compared)):
             for i, rows in enumerate(self.samples(a)):
@@ -203,7 +217,10 @@ class _Column(NamedTuple):
         return quantiles
 
     def shares(self, cells: Integers, n_cells: int) -> Floats:
-        """(3, n_classes, n_cells) shares of the samples in cells (n_rows,); 0 without rows."""
+        """Compute the shares (3, n_classes, n_cells) of cells in the three samples; 0 without rows.
+
+        `cells` (n_rows,) is the cell of each row.
+        """
         counts = category_counts(
             cells.astype(np.float64), self.codes, self.weights, len(self.compared), n_cells
         )
@@ -216,7 +233,7 @@ def _quantiles(x: Floats, weights: Floats | None) -> Floats:
     if weights is None or (weights == weights[0]).all():
         position = _SHOWN_QUANTILES * (x.size - 1)
         lower, part = np.floor(position).astype(np.int64), position % 1.0
-        # No difference of two values, which may be too large for a number.
+        # A weighted mean, since the difference of two values may overflow.
         return np.asarray(x[lower] * (1.0 - part) + x[np.minimum(lower + 1, x.size - 1)] * part)
     shares = weights.cumsum() / weights.sum()
     bounds = [np.searchsorted(shares, _SHOWN_QUANTILES + error) for error in (-1e-9, 1e-9)]
@@ -225,13 +242,13 @@ def _quantiles(x: Floats, weights: Floats | None) -> Floats:
 
 
 def _compare_categories(column: _Column, n_categories: int, test: _Test) -> _Compared:
-    """Describe classes by the category that the test has found."""
+    """Describe each class by the category that the test has selected."""
     n_classes = len(column.compared)
     shares = column.shares(column.x.astype(np.int64), n_categories)
     middles = np.where(shares.any(axis=2), shares.argmax(axis=2), np.nan)
     value = np.where(np.isnan(test.value), 0.0, test.value).astype(np.int64)
     shown = np.take_along_axis(shares, value[np.newaxis, :, np.newaxis], axis=2)
-    # Where other categories are as frequent as the one that is named, they are counted with it.
+    # Other categories with the same frequencies as the selected category are included in its shares.
     alike = (np.abs(shares - shown)[:2] <= 1e-12).all(axis=0) & (
         test.markers & (shown[0, :, 0] > shown[1, :, 0])
     )[:, np.newaxis]
@@ -245,7 +262,7 @@ def _compare_categories(column: _Column, n_categories: int, test: _Test) -> _Com
 
 
 def _compare_numbers(column: _Column, test: _Test) -> _Compared:
-    """Describe classes by place, width, a value or a range of values."""
+    """Describe each class by location, width, a value or a range of values."""
     n_classes = len(column.compared)
     lower, middles, upper = column.quantiles()
     direction, effect = _place_or_width(column, lower, middles, upper)
@@ -272,7 +289,11 @@ def _compare_numbers(column: _Column, test: _Test) -> _Compared:
 def _place_or_width(
     column: _Column, lower: Floats, middles: Floats, upper: Floats
 ) -> tuple[NDArray[np.str_], Floats]:
-    """Directions and effects (n_classes,): the larger one of place and width that the quantiles show, too."""
+    """Choose location or width: directions and effects (n_classes,).
+
+    The larger effect is chosen among the effects that quantiles confirm; "" and 0 if they confirm none.
+    `lower`, `middles` and `upper` are quantiles (3, n_classes) of the samples.
+    """
     place, score = _deltas(column.x, column)
     width, _ = _deltas(np.asarray(np.round(np.abs(score), 12), dtype=np.float64), column)
     quantiles = np.stack([lower, middles, upper])
@@ -287,9 +308,10 @@ def _place_or_width(
 
 
 def _deltas(x: Floats, column: _Column) -> tuple[Floats, Floats]:
-    """Cliff's deltas (n_classes,) of each class against all other rows, and mid-ranks (n_rows,) from -1 to 1.
+    """Compute Cliff's deltas (n_classes,) against all other rows, and mid-ranks (n_rows,) from -1 to 1.
 
-    Rows of the class add nothing to their own sum: each pair of them counts once either way.
+    The sum of the mid-ranks of a class compares its rows with all rows. Pairs of rows within the class cancel
+    out, so only pairs with other rows remain.
     """
     _, cells = np.unique(x, return_inverse=True)
     weights, own = column.all_weights, column.class_weights
@@ -302,10 +324,11 @@ def _deltas(x: Floats, column: _Column) -> tuple[Floats, Floats]:
 
 
 def _most_different_range(column: _Column, a: int, values: Floats) -> tuple[Floats, Floats]:
-    """Bounds (2,) of the values whose shares in class a and in other rows differ most, and the shares (3,).
+    """Find the range of values whose shares in class a and in all other rows differ most.
 
-    NaN stands for an end without limit. If values up to one bound are rarer in the class, those above it are
-    more frequent, which is easier to read.
+    Returns its bounds (2,), NaN for an end without limit, and its shares (3,) in the samples. If values up to
+    a bound are rarer in the class, the range of values above the bound is returned, because it is more
+    frequent, which is easier to read.
     """
     samples = [shares_of_sum(rows * column.all_weights) for rows in column.samples(a)]
     last = np.searchsorted(column.x, values, side="right") - 1
@@ -323,7 +346,7 @@ def _most_different_range(column: _Column, a: int, values: Floats) -> tuple[Floa
 
 
 def _short_bounds(values: Floats, first: int, stop: int) -> Floats:
-    """Ends (2,) of a range with few digits that holds values[first:stop] and no others; NaN without limit."""
+    """Ends (2,) with few digits of a range that contains only values[first:stop]; NaN for no limit."""
     lower = upper = np.nan
     if first > 0:
         lower = _shortened(values[first], values[first - 1], ROUND_FLOOR)
@@ -332,10 +355,10 @@ def _short_bounds(values: Floats, first: int, stop: int) -> Floats:
     return np.array([lower, upper])
 
 
-def _shortened(value: float, neighbour: float, rounding: str) -> float:
-    """Round a value towards its neighbour, to as few digits as do not reach it."""
+def _shortened(value: float, neighbor: float, rounding: str) -> float:
+    """Round a value towards its neighbor, to the fewest digits with which it does not reach the neighbor."""
     for digits in _DIGITS:
         rounded = float(Context(prec=digits, rounding=rounding).create_decimal_from_float(value))
-        if min(value, neighbour) < rounded < max(value, neighbour) or rounded == value:
+        if min(value, neighbor) < rounded < max(value, neighbor) or rounded == value:
             return rounded
     return float(value)

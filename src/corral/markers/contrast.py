@@ -1,13 +1,15 @@
-"""Which variables describe each class: how its values differ from the values of its background.
+"""Markers of each class: the variables in which the class differs from the background of the variable.
 
-Everything here is a function of ranks, so scales and increasing transformations of a column change nothing.
-`rank_tests` says how two samples are compared, and `background` which classes make up the background of a
-variable. A class is compared with the rows of the background that are not its own.
+The background of a variable is a set of classes that do not differ in it (`background`). A class is compared
+with the rows of the other classes of the background by the tests of `rank_tests`. All results depend only on
+ranks, so increasing transformations of a column do not change them.
 
-Without a background, the variable describes the classes that differ from at least half of the others: if r is
-the least such number, the p-value of K classes is K - r times the r-th smallest one (a partial conjunction).
-Then the effect is that against all other rows. The p-values of a class are multiplied by the number of
-variables that vary at all.
+If a variable has no background, it can be a marker of the classes that differ from at least half of the other
+classes. Let K be the number of classes and r = K // 2. The p-value of a class is K - r times the r-th
+smallest of its p-values against single classes (a partial conjunction), and its effect is the effect against
+all other rows.
+
+The p-values of a class are multiplied by the number of variables that are not constant.
 """
 
 from __future__ import annotations
@@ -30,11 +32,12 @@ MIN_EFFECT = 0.15
 
 SIGNIFICANCE_LEVEL = 0.01
 
-# A row of less than this share of the largest weight in its class changes no test, but none can be computed
-# with it either: samples that it keeps from being separate have slopes without end.
+# A row with a smaller share of the largest weight in its class is left out. It would not change the result of
+# a test, but the test would fail numerically: if only this row keeps two samples from being separate, the
+# slope of the logistic regression is almost infinite.
 _NEGLIGIBLE_SHARE = 1e-12
 
-# Categories that are compared one by one, the most frequent ones.
+# The number of categories of a variable that are compared one by one: the most frequent categories.
 _MAX_FLAGS = 50
 
 
@@ -42,23 +45,22 @@ _MAX_FLAGS = 50
 class Contrast:
     """How each class differs from its background in each variable.
 
-    Arrays have the shape (n_classes, n_features) unless another one is given. Where classes are not
-    comparable, as with one or two rows or in a constant column, p-values are 1 and effects are 0.
+    Arrays have the shape (n_classes, n_features) unless another shape is given. If a class is not comparable,
+    for example because it has one or two rows or the column is constant, its p-value is 1 and its effect 0.
     """
 
-    markers: Bools  # which variables mark the class: significant, and not negligible
-    pvalue: Floats  # p-values, adjusted for the number of variables of the class
-    statistic: Floats  # the same before adjustment as normal quantiles, with the sign of the effect
+    markers: Bools  # whether the variable is a marker: its difference is significant and not negligible
+    pvalue: Floats  # p-values, adjusted for the number of variables
+    statistic: Floats  # normal quantiles of the p-values before adjustment, with the sign of the effect
     # Cliff's delta against the background, P(class > background) - P(class < background), from -1 to 1
     effect: Floats
-    comparable: Bools  # whether there are rows to compare, and they differ at all
-    background: Bools  # whether the class belongs to the background of the variable; nowhere if it has none
-    # of categories, the number of the one that differs most significantly; NaN for measurements
-    value: Floats
-    n_values: Integers  # (n_features,) number of distinct values
+    comparable: Bools  # whether both sides have enough rows to compare, and their values differ
+    background: Bools  # whether the class is in the background; False for all classes if there is none
+    value: Floats  # code of the category that differs most significantly; NaN for measurements
+    n_values: Integers  # (n_features,) numbers of distinct values
 
     def validate(self) -> None:
-        """Refuse arrays of other shapes, and numbers that are not finite; a class without rows has NaN."""
+        """Raise ValueError if a shape is wrong or a number is infinite; NaN is allowed."""
         shapes = {"n_values": self.markers.shape[1:]}
         for name, array in ((field.name, getattr(self, field.name)) for field in fields(self)):
             check_array(name, array, shapes.get(name, self.markers.shape), nan=True)
@@ -75,32 +77,33 @@ def contrast(
     significance_level: float = SIGNIFICANCE_LEVEL,
     min_effect: float = MIN_EFFECT,
 ) -> Contrast:
-    """Find the variables that describe each class.
+    """Find the markers of each class.
 
-    Each category counts as a flag, and a variable is described by its strongest one: the category that the
-    class has most significantly more often or, if there is none, less often. Its number is the `value`.
+    Each category is tested as a flag, a column that is 1 in the rows with this category and 0 in other rows.
+    A variable is described by its strongest flag: the category that is most significantly more frequent in
+    the class or, if there is none, less frequent. The code of this category is the `value`.
 
     Parameters
     ----------
-    X : (n_rows, n_features) values, or numbers of categories; NaN where one is missing. A row is left out of
-        the tests of variables in which it has no value.
-    codes : (n_rows,) class numbers below `n_classes`.
-    n_classes : number of classes, some perhaps without rows.
-    n_categories : (n_features,) numbers of categories, 0 for measurements; None if all are.
-    weights : (n_rows,) importance of the rows, only relative to others of their class. A class counts as
-        (sum w)^2 / sum w^2 rows, which is Kish's effective number.
-    groups : (n_rows,) numbers that rows of a group share; a class then counts as fewer rows, the more alike
-        the rows of a group are, and no p-value is less than whole groups allow (see `group_effects`). None if
-        each row stands alone.
-    significance_level : probability that a class gets a variable though it differs from the others in none.
-    min_effect : least size of a difference that is worth mentioning. The default is where Cliff's delta
-        conventionally stops being negligible, a shift of about a quarter of a standard deviation; a flag
-        that no other class has must be there in 3.3 % of the class.
+    X : (n_rows, n_features) values, or codes of categories; NaN for missing values. A row is left out of the
+        tests of variables in which its value is missing.
+    codes : (n_rows,) class codes, below `n_classes`.
+    n_classes : number of classes; a class may have no rows.
+    n_categories : (n_features,) numbers of categories, 0 for measurements; None if all are measurements.
+    weights : (n_rows,) weights, of which only ratios within a class matter. The effective number of rows of
+        a class is Kish's number (sum w)^2 / sum w^2.
+    groups : (n_rows,) group codes, or None if there are no groups. The more alike the rows of a group are,
+        the smaller is the effective number of rows of the class. No p-value is smaller than a permutation of
+        whole groups allows (see `group_effects`).
+    significance_level : largest probability that a class that differs from no other class gets a marker.
+    min_effect : least size of a difference that is not negligible. The default is close to the conventional
+        limit of Cliff's delta, a shift of about a quarter of a standard deviation. A flag that is 0 in all
+        other classes is not negligible if it is 1 in at least 3.3% of the class.
 
     Returns
     -------
     Contrast
-        The same whatever the order of rows and classes, with class a in row a.
+        Does not depend on the order of rows; row a of each array is class a.
     """
     weights = weights_or_ones(weights, len(X))
     if n_categories is not None and n_categories.any():
@@ -115,7 +118,8 @@ def contrast(
             min_effect=min_effect,
         )
         return _strongest_columns(by_column, variable, category, n_categories)
-    # Only ratios of weights in a class count, and squares of very small or large ones do not exist.
+    # Weights are divided by the largest weight of the class: squares of very small or large weights would
+    # underflow or overflow.
     largest = np.zeros(n_classes)
     np.maximum.at(largest, codes, weights)
     shares = weights / np.where(largest > 0.0, largest, 1.0)[codes]
@@ -132,9 +136,10 @@ def contrast(
 
 
 def _flag_columns(X: Floats, n_categories: Integers) -> tuple[Floats, Integers, Integers]:
-    """Columns (n_rows, n_columns) to compare, the variable of each, and the category that it flags.
+    """Make the columns to compare: flags for categories, and measurements unchanged.
 
-    A variable of numbers is one column, whose category is -1.
+    Returns the columns (n_rows, n_columns), the index of the variable of each column (n_columns,), and the
+    code of the category of each flag (n_columns,), -1 for measurements.
     """
     columns, variable, category = [], [], []
     for j, n_values in enumerate(n_categories.tolist()):
@@ -151,7 +156,7 @@ def _flag_columns(X: Floats, n_categories: Integers) -> tuple[Floats, Integers, 
 def _strongest_columns(
     by_column: Contrast, variable: Integers, category: Integers, n_categories: Integers
 ) -> Contrast:
-    """Pick for each class and variable the strongest one of its columns; see `contrast`."""
+    """Pick the strongest column of each variable for each class; see `contrast`."""
     n_classes, is_category = len(by_column.markers), n_categories > 0
     strongest = np.zeros((n_classes, n_categories.size), dtype=np.int64)
     markers = np.zeros((n_classes, n_categories.size), dtype=np.bool_)
@@ -173,7 +178,11 @@ def _strongest_columns(
 
 
 def _compare(table: ValueCounts, significance_level: float, min_effect: float) -> Contrast:
-    """Compare classes with their background; p-values are not adjusted yet, `markers` means noticeable."""
+    """Compare classes with their background.
+
+    P-values are not adjusted for the number of variables, and `markers` is whether a difference is not
+    negligible.
+    """
     m, n_classes, n_cells = table.counts.shape
     log_p_of_pairs, statistic = compare_pairs(table, significance_level, min_effect)
     background = find_background(table, log_p_of_pairs, statistic, significance_level, min_effect)
@@ -204,7 +213,11 @@ def _compare(table: ValueCounts, significance_level: float, min_effect: float) -
 
 
 def _differs_from_half(log_p: Floats, active: Bools) -> Floats:
-    """Logarithms of p-values of the hypothesis that a class differs from less than half of the others."""
+    """Test whether a class differs from at least half of the other classes.
+
+    Returns logarithms of p-values (n_variables, n_classes). `log_p` (n_variables, n_classes, n_classes) are
+    logarithms of the p-values of pairs of classes.
+    """
     n_classes, n_active = active.shape[1], active.sum(axis=1)
     least = np.maximum(n_active // 2, 1)
     is_other = active[:, np.newaxis, :] & ~np.eye(n_classes, dtype=bool)
@@ -227,7 +240,7 @@ def learn_contrast(data: LabelledRows, min_effect: float) -> Contrast:
 
 
 def learn_missing_contrast(data: LabelledRows, min_effect: float) -> Contrast | None:
-    """Compare what each class and its background lack; None if nothing is missing."""
+    """Compare how often values are missing in each class and its background; None if no value is missing."""
     is_missing = np.isnan(data.X)
     if not is_missing.any():
         return None

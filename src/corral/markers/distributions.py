@@ -7,21 +7,22 @@ import numpy as np
 from corral.array_types import Floats, Integers
 from corral.data.tiles import ClassRows, tile_density
 
-N_POINTS = 49  # of a curve
+N_POINTS = 49  # number of points of a curve
 
 
 def density_curves(
     x: Floats, codes: Integers, weights: Floats | None, n_classes: int
 ) -> tuple[Floats, Floats]:
-    """Points (n_points,) and kernel densities (n_classes, n_points) in relation to the highest density.
+    """Compute grid points (n_points,) and kernel densities (n_classes, n_points) at these points.
 
-    Bandwidths are Silverman's, but none is narrower than a step of the grid: a peak must not fall between two
-    points. The grid leaves out values far outside. Without values there is no point.
+    Densities are divided by the highest density of all classes. The bandwidth of a class is Silverman's, or a
+    step of the grid if that is larger, because a narrower peak could lie between two points. The grid ranges
+    from the 0.5% to the 99.5% quantile, with a margin. It is empty if all values are missing.
     """
     present = ~np.isnan(x)
     if not present.any():
         return np.empty(0), np.empty((n_classes, 0))
-    largest = np.abs(x[present]).max() or 1.0  # so that no square overflows
+    largest = np.abs(x[present]).max() or 1.0  # a divisor, so that no square overflows
     low, high = np.quantile(x[present] / largest, [0.005, 0.995])
     margin = 0.05 * (high - low) or 0.5
     grid = np.linspace(low - margin, high + margin, N_POINTS)
@@ -37,7 +38,7 @@ def density_curves(
 
 
 def _silverman(rows: ClassRows) -> float:
-    """Silverman's bandwidth of one variable."""
+    """Silverman's bandwidth of one variable; 0 if there are fewer than two rows."""
     if rows.n_rows < 2:
         return 0.0
     x = rows.all()[:, 0]

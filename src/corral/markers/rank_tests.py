@@ -1,47 +1,52 @@
-r"""Whether two samples of one variable differ, how strongly, and in what: tests and effects by ranks.
+r"""Rank tests: p-values and effects of the difference between two samples in one variable.
 
-Let :math:`v` be the mid-ranks of the two samples together, brought to :math:`(-1, 1)`, and
-:math:`\varphi_1, \dots, \varphi_4` the polynomials of degree 1 to 4 in them that are orthonormal over all
-rows. They ask four questions: are the values of the first sample *high*, are they *wide* apart, and is
-there a skewness or a pair of modes that neither shows? A column with :math:`m` distinct values has the
-first :math:`m - 1` of them. Where both samples come from one distribution, all ways to share out the
-:math:`N` rows are equally likely, so that
+**Statistics.** Let :math:`v` be the mid-ranks of the two samples together, scaled to :math:`(-1, 1)`, and
+:math:`\varphi_1, \dots, \varphi_4` the polynomials of degree 1 to 4 in :math:`v` that are orthonormal over
+all rows. They detect whether the first sample differs in location (*high* or *low*), in spread (*wide* or
+*narrow*), in skewness, and in having two modes. A column with :math:`m` distinct values has only the first
+:math:`m - 1` polynomials. If both samples come from one distribution, all ways to divide the :math:`N` rows
+into samples of :math:`n_1` and :math:`n_2` rows are equally likely, so that
 
 .. math:: S_k = \sum_{i \in \text{first}} \varphi_k(v_i), \qquad
           \mathrm{E}\, S_k = 0, \quad \mathrm{Var}\, S_k = \frac{n_1 n_2}{N - 1}, \quad
           \mathrm{Cov}(S_k, S_l) = 0,
 
-with ties and point masses as they are. The tail of :math:`S_k` comes from this distribution, not from the
-normal one: exactly, by Fisher's hypergeometric test, for columns of two values, and by a saddlepoint
-approximation (see :func:`_saddlepoint`) otherwise. So it holds for rare values and for small classes.
+for any ties. P-values are tail probabilities of :math:`S_k` in this permutation distribution, not in a normal
+distribution. They are exact for columns of two values (Fisher's hypergeometric test) and if the samples do
+not overlap, and saddlepoint approximations (:func:`_saddlepoint`) otherwise. So they are valid for rare
+values and for small classes. Only if :math:`S_k` is below two standard deviations, the normal distribution is
+used.
 
-The p-values are combined in three nested ways: location alone, location and spread, all four; the least of
-them counts, with half, a quarter and a quarter of the level. Two or four p-values become one by Lancaster's
-method, the sum of their squared normal quantiles, which is chi-squared if they are independent. They are
-only uncorrelated, and depend on each other where few rows decide. There Bonferroni's inequality, the least
-p-value times their number, takes its place: where one value holds more than half of the rows, so that all
-questions are about the few others, and where the smaller sample, a share :math:`f` of all rows, has few,
+**Combination.** The p-values of the polynomials are combined for three nested sets: location only, location
+and spread, and all four. The result is the least of the three combined p-values, which are allotted half, a
+quarter and a quarter of the significance level. Lancaster's method combines two or four p-values into one by
+the sum of their squared normal quantiles, which has a chi-squared distribution if they are independent. The
+statistics are uncorrelated, but they are dependent if few rows determine all of them. In these cases
+Bonferroni's inequality, the least p-value times the number of p-values, replaces Lancaster's method. There
+are two such cases. First, one value has more than half of the rows, so that all statistics depend on the few
+other rows. Second, the smaller sample, with a share :math:`f` of all rows, has few rows:
 
 .. math:: \min(n_1, n_2) < \max\{5\, (1 - 2 f)^2\, \kappa,\; 2\, (\kappa - 29)\}, \qquad
           \kappa = \frac{1}{N} \sum_i \Big(\sum_k \varphi_k(v_i)^2\Big)^2.
 
-The kurtosis :math:`\kappa` of the scores is 29 without ties, so that a class among very many rows needs 147
-of its own, and one of a quarter of all rows needs 37; samples of equal sizes, whose sums have no skewness,
-are taken by Lancaster's method. The kurtosis is larger where rare values at one end enter all degrees at
-once: 50 to 100 for counts with a Poisson distribution of mean 1, which need about 80 rows in samples of equal
-sizes.
+The kurtosis :math:`\kappa` of the scores is 29 without ties. So Lancaster's method needs about 147 rows in a
+class that is a very small share of all rows, and 37 rows in a class with a quarter of all rows. It is always
+used for samples of equal sizes without ties, because their sums have no skewness. The kurtosis is larger if
+rare values at one end have large scores in all polynomials: it is 50 to 100 for counts with a Poisson
+distribution of mean 1, which need about 80 rows in samples of equal sizes.
 
-**Effects** do not depend on the sizes of the samples: in them both samples weigh the same. That of location
-is Cliff's delta, :math:`P(X > Y) - P(X < Y)`. With :math:`c_k` the correlation between :math:`\varphi_k` and
-membership in the first sample, delta is :math:`2 c_1 / \sqrt{3}` where there are no ties, so the effect of
-spread is defined as :math:`2 c_2 / \sqrt{3}`: -0.45 if the standard deviation of a normal distribution is
-halved, and 0 if it is shifted. The *size* of a difference is the largest :math:`2 |c_k| / \sqrt{3}`. With
-ties it exceeds delta: a flag that 5 % of a class have and nobody else has a delta of 0.05, and yet marks
-these rows beyond doubt. Its size is 0.19. But to *lack* a rare value marks nothing: if a class has more rows
-with the value of most rows than the others have, ties are not allowed for.
+**Effects** do not depend on the sizes of the samples: both samples have the same weight. The effect of
+location is Cliff's delta, :math:`P(X > Y) - P(X < Y)`. Let :math:`c_k` be the correlation between
+:math:`\varphi_k` and membership in the first sample. Without ties, delta is :math:`2 c_1 / \sqrt{3}`, so the
+effect of spread is defined as :math:`2 c_2 / \sqrt{3}`. It is -0.45 if the standard deviation of a normal
+distribution is halved, and 0 if the distribution is shifted. The *size* of a difference is the largest
+:math:`2 |c_k| / \sqrt{3}`. With ties, the size exceeds delta: a flag that 5% of the rows of a class have, and
+no other rows, has a delta of only 0.05, although it identifies these rows with certainty. Its size is 0.19.
+The absence of a rare value identifies no rows: if one value has more than half of the rows and is more
+frequent in the class than in the other sample, the size is not corrected for ties.
 
-Samples are counts of values (n_tests, n_cells), with the same cells in both. Effects and polynomials allow
-any leading axes (..., n_cells).
+Samples are counts of values (n_tests, n_cells), with the same cells in both samples. Effects and polynomials
+allow any leading axes (..., n_cells).
 """
 
 from __future__ import annotations
@@ -52,39 +57,39 @@ from scipy.stats import hypergeom
 
 from corral.array_types import Bools, Floats, Integers
 
-# Polynomials, and how the level is shared by the tests of the first, of the first two and of all of them.
+# The number of polynomials, and the share of the significance level for each number of combined p-values.
 _N_DEGREES = 4
 _SHARES = {1: 0.5, 2: 0.25, _N_DEGREES: 0.25}
 
 # A polynomial whose norm is smaller is rounding error.
 _LEAST_NORM = 1e-6
 
-# How many rows Lancaster's method needs, as said above. Chosen by samples that do not differ, millions of a
-# size, without ties and beside 100,000 other rows or more: p-values of at most 0.001, 0.0001 and 0.00001 come
-# 1.13, 1.71 and 2.9 times as often as they should with 30 rows, 0.95, 1.19 and 1.7 times with 90, and 0.88,
-# 0.85 and 0.85 times with 200. By Bonferroni's inequality it is 0.5 to 0.9 times.
+# The first bound on the rows that Lancaster's method needs. Chosen by simulation of millions of samples that
+# do not differ, without ties, against at least 100,000 other rows. The frequencies of p-values of at most
+# 0.001, 0.0001 and 0.00001, divided by these limits, are 1.13, 1.71 and 2.9 with 30 rows; 0.95, 1.19 and 1.7
+# with 90 rows; 0.88, 0.85 and 0.85 with 200 rows. With Bonferroni's inequality they are 0.5 to 0.9.
 _ROWS_PER_KURTOSIS = 5.0
 
-# The second bound on the rows, which samples of equal sizes need as well. Chosen by all ways to divide counts
-# with a Poisson distribution of mean 1 into two samples of 20 or 40 rows: Lancaster's method gives p-values
-# of at most 2e-6 1.9 and 1.6 times as often as it should (1.3 times with 80 rows), and 0.6 and 0.75 times
-# with this bound.
+# The second bound, which samples of equal sizes need as well. Chosen by all ways to divide counts with a
+# Poisson distribution of mean 1 into two samples of 20 or 40 rows. The frequency of p-values of at most 2e-6,
+# divided by this limit, is 1.9 and 1.6 with Lancaster's method (1.3 with 80 rows), and 0.6 and 0.75 with this
+# bound.
 _KURTOSIS_WITHOUT_TIES = 29.0
 _ROWS_PER_EXCESS = 2.0
 
-# Below this statistic no p-value is small, and the normal distribution will do. Columns of two values always
-# get Fisher's test, which is exact and costs little.
+# If a standardized statistic is smaller, its p-value is not small, and the normal distribution is accurate
+# enough. Columns of two values always get Fisher's test, which is exact and fast.
 _SMALL_STATISTIC = 2.0
 
-# Newton's steps, and halvings of each of them; ten are usual.
+# The largest number of Newton's steps, and of halvings of a step; usually there are about ten.
 _MAX_STEPS = 50
 
-# What makes Cliff's delta of a correlation with the first polynomial.
+# The ratio of Cliff's delta and the correlation with the first polynomial, if there are no ties.
 _DELTA_SCALE = 2.0 / np.sqrt(3.0)
 
 
 def effects_between(first: Floats, second: Floats) -> tuple[Floats, Floats]:
-    """Cliff's delta (...), and the effects of all degrees (n_degrees, ...) on its scale."""
+    """Compute Cliff's delta (...), and the effects of all polynomials (n_degrees, ...) on its scale."""
     first, second = shares_of_sum(first), shares_of_sum(second)
     delta = (first * (2.0 * second.cumsum(axis=-1) - second - 1.0)).sum(axis=-1)
     polynomials, _ = rank_polynomials(first + second)
@@ -92,9 +97,10 @@ def effects_between(first: Floats, second: Floats) -> tuple[Floats, Floats]:
 
 
 def size_of_difference(first: Floats, second: Floats, effects: Floats) -> Floats:
-    """Size of the difference (...) that marks the first sample.
+    """Compute the size of the difference (...) for the first sample.
 
-    To lack what is rare marks nothing, so there the effects lose their correction for ties.
+    `effects` (n_degrees, ...) are corrected for ties. The correction is removed if the first sample differs
+    by the absence of rare values; see the module.
     """
     first, second = shares_of_sum(first), shares_of_sum(second)
     halves = 0.5 * (first + second)
@@ -104,15 +110,15 @@ def size_of_difference(first: Floats, second: Floats, effects: Floats) -> Floats
 
 
 def shares_of_sum(counts: Floats) -> Floats:
-    """Counts (..., n_cells) as shares of their sums; 0 where there are no rows."""
+    """Divide counts (..., n_cells) by their sum over the cells; 0 if there are no rows."""
     shares: Floats = counts / np.maximum(counts.sum(axis=-1, keepdims=True), 1e-300)
     return shares
 
 
 def rank_polynomials(counts: Floats) -> tuple[Floats, Bools]:
-    """Orthonormal polynomials of the mid-ranks (n_degrees, ..., n_cells), and which of them exist.
+    """Compute orthonormal polynomials (n_degrees, ..., n_cells) of mid-ranks, and whether each exists.
 
-    Those that do not exist, because there are too few distinct values, are zero.
+    A polynomial does not exist if there are too few distinct values; its values are 0.
     """
     shares = shares_of_sum(counts)
     v = 2.0 * shares.cumsum(axis=-1) - shares - 1.0
@@ -134,7 +140,7 @@ def rank_polynomials(counts: Floats) -> tuple[Floats, Bools]:
 
 
 def occupied_cells(first: Floats, second: Floats) -> tuple[Floats, Floats]:
-    """Drop the cells of each test that have no row of either sample, and move the others together."""
+    """Drop the cells of each test that are empty in both samples, if this halves the number of cells."""
     occupied = first + second > 0.0
     width = max(int(occupied.sum(axis=1).max(initial=0)), 1)
     if 2 * width > first.shape[1]:
@@ -147,7 +153,7 @@ def occupied_cells(first: Floats, second: Floats) -> tuple[Floats, Floats]:
 
 
 def log_pvalues(first: Floats, second: Floats) -> tuple[Floats, Floats]:
-    """Logarithms of p-values (n_tests,), and the largest squared standardised statistic of each test."""
+    """Compute logarithms of p-values (n_tests,), and largest squared standardized statistics (n_tests,)."""
     n1, n2 = first.sum(axis=1), second.sum(axis=1)
     polynomials, exist = rank_polynomials(first + second)
     exist &= (n1 > 0) & (n2 > 0)
@@ -165,7 +171,7 @@ def log_pvalues(first: Floats, second: Floats) -> tuple[Floats, Floats]:
 
 
 def _are_dependent(first: Floats, second: Floats, polynomials: Floats) -> Bools:
-    """Whether p-values of the degrees cannot be taken as independent (n_tests,): one value, or few rows."""
+    """Whether p-values of different polynomials are dependent (n_tests,): the two cases of the module."""
     n1, n2, both = first.sum(axis=1), second.sum(axis=1), first + second
     kurtosis = (shares_of_sum(both) * (polynomials**2).sum(axis=0) ** 2).sum(axis=1)
     imbalance = (n1 - n2) / np.maximum(n1 + n2, 1e-300)
@@ -178,7 +184,11 @@ def _are_dependent(first: Floats, second: Floats, polynomials: Floats) -> Bools:
 
 
 def _combine(log_p: Floats, n_degrees: Integers, dependent: Bools) -> Floats:
-    """Combine the p-values of the degrees (n_degrees, n_tests), of which the first so many exist."""
+    """Combine the p-values of polynomials: p-values (n_tests,).
+
+    `log_p` (n_degrees, n_tests) are their logarithms. The first `n_degrees` (n_tests,) polynomials exist.
+    `dependent` (n_tests,) selects Bonferroni's inequality.
+    """
     squares = special.ndtri_exp(log_p - np.log(2.0)) ** 2
     least, total_share = np.full(log_p.shape[1], np.inf), np.zeros(log_p.shape[1])
     fewer = 0
@@ -196,9 +206,10 @@ def _combine(log_p: Floats, n_degrees: Integers, dependent: Bools) -> Floats:
 
 
 def _log_tails(first: Floats, second: Floats, scores: Floats, is_binary: Bools) -> Floats:
-    """Logarithm of the chance that rows chosen at random have a sum of scores as large as the first sample.
+    """Logarithms (n_tests,) of the probability of a sum of scores at least as large as in the first sample.
 
-    As many rows as the first sample has are chosen, without replacement, from the rows of both samples.
+    The sum is over n rows chosen at random, without replacement, from both samples; n is the number of rows
+    of the first sample.
     """
     lowest = np.where(first > 0, scores, np.inf).min(axis=1)
     highest = np.where(second > 0, scores, -np.inf).max(axis=1)
@@ -212,7 +223,10 @@ def _log_tails(first: Floats, second: Floats, scores: Floats, is_binary: Bools) 
 
 
 def _separate_tail(first: Floats, second: Floats, scores: Floats) -> Floats:
-    """The exact probability where no sum is larger: the samples share at most one score, the border."""
+    """Exact tails of tests in which the first sample has the largest possible sum.
+
+    The two samples have at most one score in common, the border.
+    """
     border = np.where(first > 0, scores, np.inf).min(axis=1, keepdims=True)
     at_border = np.abs(scores - border) < 1e-9
     n_first, left = (first * at_border).sum(axis=1), (second * at_border).sum(axis=1)
@@ -220,14 +234,14 @@ def _separate_tail(first: Floats, second: Floats, scores: Floats) -> Floats:
 
 
 def log_choose(n_first: Floats | Integers, left: Floats | Integers) -> Floats:
-    """Logarithm of the number of ways to choose `n_first` of the rows and leave the others."""
+    """Logarithm of the number of ways to choose `n_first` of `n_first` + `left` rows."""
     return np.asarray(
         special.gammaln(n_first + left + 1.0) - special.gammaln(n_first + 1.0) - special.gammaln(left + 1.0)
     )
 
 
 def _binary_tail(first: Floats, second: Floats, scores: Floats) -> Floats:
-    """Fisher's exact test for two scores."""
+    """Tails of Fisher's exact test, for tests with two distinct scores."""
     both = np.rint(first + second)
     top = np.where(both > 0, scores, -np.inf).argmax(axis=1)[:, np.newaxis]
     n_first, there = (np.take_along_axis(c, top, axis=1)[:, 0] for c in (np.rint(first), both))
@@ -236,21 +250,21 @@ def _binary_tail(first: Floats, second: Floats, scores: Floats) -> Floats:
 
 
 def _saddlepoint(first: Floats, second: Floats, scores: Floats) -> Floats:
-    r"""Skovgaard's double saddlepoint approximation to the tail, in the form of Barndorff-Nielsen.
+    r"""Skovgaard's double saddlepoint approximation to the tails, in the form of Barndorff-Nielsen.
 
-    Rows that join the first sample independently with log odds :math:`\alpha + t \varphi_i` are chosen
-    without replacement once their number is given. So the approximation needs the logistic regression of
-    membership on the score. Let :math:`g` be the gain in log likelihood over :math:`t = 0`, and :math:`\rho`
-    the determinant of the information in :math:`(\alpha, t)` over the information in :math:`\alpha` at
-    :math:`t = 0`. Then
+    Suppose that each row i is in the first sample independently, with log odds :math:`\alpha + t \varphi_i`.
+    Given the number of rows in the first sample and :math:`t = 0`, this is a choice without replacement. So
+    the approximation needs the logistic regression of membership on the score. Let :math:`g` be the gain in
+    log likelihood over :math:`t = 0`, and :math:`\rho` the determinant of the information in
+    :math:`(\alpha, t)` divided by the information in :math:`\alpha` at :math:`t = 0`. Then
 
     .. math:: P \approx \Phi\left(-w - \frac{1}{w} \log \frac{u}{w}\right), \qquad
               w = \sqrt{2 g}, \quad u = t \sqrt{\rho}.
 
-    It comes within a few percent of the mid-p-value even for classes of five rows. A column of two values
-    only comes here if there are weights. With :math:`\delta` the distance of its two scores,
-    :math:`(1 - e^{-\delta t}) / \delta` then takes the place of :math:`t` in :math:`u`, which counts the
-    observed sum in full, as Fisher's test does.
+    The approximation differs from the mid-p-value by a few percent even for classes of five rows. Columns of
+    two values are approximated only if there are weights. For them, with :math:`\delta` the distance between
+    the two scores, :math:`t` in :math:`u` is replaced by :math:`(1 - e^{-\delta t}) / \delta`, so that the
+    full probability of the observed sum is included, as in Fisher's test.
     """
     both = first + second
     n1, n = first.sum(axis=1), both.sum(axis=1)
@@ -264,10 +278,19 @@ def _saddlepoint(first: Floats, second: Floats, scores: Floats) -> Floats:
 
 
 def _logistic(counts: Floats, scores: Floats, n1: Floats, total: Floats) -> tuple[Floats, Floats, Floats]:
-    """Regress membership on scores (n_tests, n_cells) by Newton's method, halving steps that lead down.
+    """Regress membership in the first sample on scores by Newton's method, halving steps that reduce the fit.
 
-    Of the `n1` members (n_tests,) the scores sum to `total`. Returns the coefficient of the score, the log
-    likelihood above that without it, and the determinant of the information (n_tests,).
+    Parameters
+    ----------
+    counts, scores : (n_tests, n_cells) numbers of rows of both samples, and scores.
+    n1 : (n_tests,) numbers of rows of the first sample.
+    total : (n_tests,) sums of the scores of the first sample.
+
+    Returns
+    -------
+    slope : (n_tests,) coefficient of the score.
+    gain : (n_tests,) log likelihood minus the log likelihood with the slope 0.
+    determinant : (n_tests,) determinant of the information.
     """
     n = counts.sum(axis=1)
     coefficients = np.stack([special.logit(n1 / n), np.zeros_like(n)])
@@ -284,7 +307,7 @@ def _logistic(counts: Floats, scores: Floats, n1: Floats, total: Floats) -> tupl
         determinant[running] = np.maximum(i00 * i11 - i01**2, 1e-300)
         step = np.stack([i11 * residual[0] - i01 * residual[1], i00 * residual[1] - i01 * residual[0]])
         step /= determinant[running]
-        more = (step * residual).sum(axis=0) > 1e-16  # twice the gain that the step promises
+        more = (step * residual).sum(axis=0) > 1e-16  # about twice the gain by the step
         running, step = running[more], step[:, more]
         if not running.size:
             break
@@ -301,6 +324,6 @@ def _logistic(counts: Floats, scores: Floats, n1: Floats, total: Floats) -> tupl
 
 
 def _log_odds(coefficients: Floats, scores: Floats) -> Floats:
-    """Log odds of membership (n_tests, n_cells) by intercept and slope (2, n_tests)."""
+    """Log odds of membership (n_tests, n_cells) from the intercept and slope (2, n_tests)."""
     intercept, slope = coefficients[:, :, np.newaxis]
     return np.asarray(intercept + slope * scores)

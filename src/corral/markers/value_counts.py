@@ -1,4 +1,8 @@
-"""How often each class has each value of a variable: the counts that rank tests compare."""
+"""Counts of the values of a variable in each class, which rank tests compare.
+
+Counts are effective numbers of rows: they allow for weights and for groups of similar rows. A cell is one
+value of a variable, or several neighboring values if the variable has very many.
+"""
 
 from __future__ import annotations
 
@@ -11,37 +15,42 @@ from corral.array_types import Bools, Floats, Integers
 from corral.data.weights import effective_weights, weights_or_ones
 from corral.markers.group_effects import Clusters, effects_of_groups
 
-# Numbers in a block of variables, or of tests, that are compared at once.
+# The size of the arrays of a block of variables, or of tests, that are processed at once.
 BLOCK = 200_000
 
-# A column with more distinct values is cut into so many cells of equal numbers of rows. The cells do not
-# depend on the classes, so all tests stay exact. Even, so that a mirrored column has the same cells.
+# A column with more distinct values is divided into about this many cells with similar numbers of rows. Cells
+# do not depend on the classes, so all tests stay exact. The number is even, so that a mirrored column has the
+# mirrored cells.
 _MAX_CELLS = 500
 
-# A class with fewer rows is not compared.
+# A class with a smaller effective number of rows is not compared.
 _MIN_ROWS = 3
 
 
 class ValueCounts(NamedTuple):
-    """How often each class has each value of several variables."""
+    """Counts of the values of several variables in each class."""
 
-    # (n_variables, n_classes, n_cells) effective numbers of rows; a cell is a value, or neighbouring ones
-    # where a variable has too many, and cells of no rows may follow
+    # (n_variables, n_classes, n_cells) effective numbers of rows; variables with fewer cells are padded by
+    # cells without rows
     counts: Floats
-    values: Floats  # (n_variables, n_cells) a value of each cell
-    n_values: Integers  # (n_variables,) distinct values, before any were put into one cell
-    clusters: Clusters  # the groups of each class (n_variables, n_classes); none where each row stands alone
+    values: Floats  # (n_variables, n_cells) the value of the middle row of each cell
+    n_values: Integers  # (n_variables,) numbers of distinct values
+    clusters: Clusters  # (n_variables, n_classes) groups of each class; empty if there are no groups
 
     @property
     def active(self) -> Bools:
-        """Classes (n_variables, n_classes) with enough rows to be compared."""
+        """Whether each class has enough rows to be compared (n_variables, n_classes)."""
         return np.asarray(self.counts.sum(axis=2) >= _MIN_ROWS - 1e-9)
 
 
 def count_values(
     X: Floats, codes: Integers, n_classes: int, weights: Floats, groups: Integers | None
 ) -> Iterator[ValueCounts]:
-    """Count values by class, a block of variables at a time, sorting each column once."""
+    """Yield the counts of blocks of variables.
+
+    X is (n_rows, n_features); `codes`, `weights` and `groups` are (n_rows,). `groups` is None if there are no
+    groups.
+    """
     n, d = X.shape
     n_groups = 0 if groups is None else int(groups.max(initial=0)) + 1
     step = max(1, BLOCK // max(n_classes * max(min(n, _MAX_CELLS), n_groups), n))
@@ -68,7 +77,7 @@ def _count_block(
         cells[j] = _coarse(cells[j], effective[j])
     n_cells = int(cells.max(initial=0)) + 1
     counts = np.bincount((rows * n_cells + cells).ravel(), effective.ravel(), m * n_classes * n_cells)
-    # The middle one of its rows stands for a cell.
+    # The value of a cell is the value of its middle row.
     variables = np.arange(m)[:, np.newaxis] * n_cells
     n_rows = np.bincount((variables + cells).ravel(), present.ravel(), m * n_cells).reshape(m, n_cells)
     middle = (n_rows.cumsum(axis=1) - n_rows + (n_rows - 1) // 2).astype(np.int64)
@@ -81,10 +90,10 @@ def _count_block(
 
 
 def _coarse(cells: Integers, weights: Floats) -> Integers:
-    """Put neighbouring cells with nearly the same mid-rank into one; ties stay together."""
+    """Merge neighboring cells with nearly equal mid-ranks; equal values stay in one cell."""
     counts = np.bincount(cells, weights)
     share = (counts.cumsum() - counts / 2.0) / counts.sum()
-    # Rounded first, so that rounding errors do not choose between two cells.
+    # Rounded to six decimals first, so that rounding errors do not decide between two cells.
     coarse = np.rint(np.round(_MAX_CELLS * share, 6))
     merged = np.concatenate([[0], (np.diff(coarse) != 0).cumsum()])
     return np.asarray(merged[cells])
@@ -93,7 +102,10 @@ def _coarse(cells: Integers, weights: Floats) -> Integers:
 def category_counts(
     x: Floats, codes: Integers, weights: Floats | None, n_classes: int, n_categories: int
 ) -> Floats:
-    """Sums of weights (n_classes, n_categories) of the rows that have a category; x has NaN where none is."""
+    """Sum the weights (n_classes, n_categories) of the rows of each class with each category.
+
+    x (n_rows,) are codes of categories, NaN for missing values; `codes` (n_rows,) are codes of classes.
+    """
     present = ~np.isnan(x)
     cells = codes[present] * n_categories + x[present].astype(np.int64)
     weights = weights_or_ones(weights, len(x))[present]
