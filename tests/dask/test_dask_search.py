@@ -249,7 +249,7 @@ def test_refuses_unknown_categories_and_groups():
         (ordered, y, {}, None, "Column 'size' is ordered, but its categories are not known"),
         (FRAME, Y, {"categorical_features": None}, None, "Column 'colour' holds values .*asks for numbers"),
         (*chunked(), {}, np.where(GROUPS == 3, np.nan, GROUPS), "each row must have a group"),
-        (*chunked(), {}, Y, "groups must spread some class over at least two groups"),
+        (*chunked(), {}, Y, "groups must have rows of some class in at least two groups"),
     ):
         with pytest.raises(ValueError, match=complaint):
             DaskCorralClassifier(**FEW, **options).fit(rows, labels, groups=groups)
