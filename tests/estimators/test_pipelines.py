@@ -214,7 +214,7 @@ def test_report_of_a_pipeline(table, tmp_path):
     pipeline = make_pipeline(encoded(), quick()).fit(X, y)
     shown, data = page_of(tmp_path, pipeline, X, y)
     assert data["variables"] == describe(pipeline).feature_names
-    assert "values are shown as they are after ColumnTransformer" in shown
+    assert "this page shows values after ColumnTransformer" in shown
     assert {row["name"] for row in data["rows"]} == set(X.index)  # though steps return arrays
     row = next(row for row in data["rows"] if row["name"] == "row 7")
     assert_array_equal(row["evidence"], explain(pipeline, X[7:8]).evidence[0].round(2) + 0.0)
@@ -242,7 +242,7 @@ def test_report_of_categories_and_missing_values(table, tmp_path):
     assert bars["y"][1][2] == round(1000 * share)
     many = data["curves"][str(positions["many"])]
     assert len(many["categories"]) == 12
-    assert many["others"] == len(X) - 12
+    assert many["nOthers"] == len(X) - 12
     assert data["curves"][str(positions["empty"])]["x"] == []
     assert "weight missing less often (0%; others 100%)" in shown
     assert "<b>" not in shown
