@@ -187,10 +187,7 @@ def test_the_table_of_classes_lists_their_markers(marked):
     for a in (1, 2):
         assert sorted(description.also_rests_on(a)) == [0, 1]
         names = " and ".join(description.feature_names[j] for j in description.also_rests_on(a))
-        assert (
-            f"no variable found {names} do not describe the class, but carry much evidence for it"
-            in words
-        )
+        assert f"no variable found {names} do not describe the class, but carry much evidence for it" in words
     assert "Variables that separate the class best from all other rows come first." in words
 
 

@@ -588,7 +588,7 @@ def test_words_on_rows_that_are_novel():
 
 
 def test_advice_to_check_the_record_is_for_confident_errors():
-    assert rows_words.wrong("a", "b", 0.95) == "recorded a, predicted b: check the record or the measurements"
+    assert rows_words.wrong("a", "b", 0.95) == "recorded a, predicted b; check the record or the measurements"
     assert rows_words.wrong("a", "b", 0.6) == "recorded a, predicted b"
 
 

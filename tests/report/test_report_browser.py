@@ -253,7 +253,7 @@ def pick(browser, name):
 
 
 def misreading(truth, label, probability):
-    advice = ": check the record or the measurements" if probability >= 0.9 else ""
+    advice = "; check the record or the measurements" if probability >= 0.9 else ""
     return f"recorded {truth}, predicted {label}{advice}."
 
 

@@ -27,7 +27,7 @@ function mapScales() {
   return PAIRS.filter(([low, high]) => kinds.has(low) || kinds.has(high)).map(([low, high, filled, less, more, hollow]) => {
     const strongestFirst = [6, 5, 4, 3, 2, 1].map((step) => [`${low} s${step}`, ""]);
     const strongestLast = [1, 2, 3, 4, 5, 6].map((step) => [`${high} s${step}`, ""]);
-    return { marks: `${filled} listed for the class, ${hollow} other variables that describe the class`, scale: [less, [...strongestFirst, ["s0", ""], ...strongestLast], more] };
+    return { marks: `${filled} listed for the class, ${hollow} also describes the class`, scale: [less, [...strongestFirst, ["s0", ""], ...strongestLast], more] };
   });
 }
 
@@ -239,7 +239,7 @@ function densities(a, b, order, picked) {
       "p",
       { class: "small" },
       "Curves are the densities of a variable in each class. Each chart is scaled to its highest curve.",
-      drawn.some((j) => data.curves[j].categories) ? " Bars are shares of the rows of a class that have a value." : "",
+      drawn.some((j) => data.curves[j].categories) ? " Bars are shares among the rows of a class that have a value of the variable." : "",
     ),
     behind("The curves as a table", () => densityTable(drawn)),
   ];

@@ -37,10 +37,11 @@ NO_MARKER_AT_ALL = (
 )
 RANKING = (
     "Variables that separate the class best from all other rows come first. The effect, from -1 to 1, says "
-    "how well a variable separates the class from all other rows: for high and low it is Cliff's delta "
-    "(twice the area under the ROC curve, minus 1) of the values, for wide and narrow Cliff's delta of the "
-    "distances from the median, for more often and less often the difference between two shares. At most "
-    f"{MOST_PHRASES} variables are listed for a class, each with at least a third of the largest effect. "
+    'how well a variable separates the class from all other rows: for "high" and "low" it is Cliff\'s delta '
+    '(twice the area under the ROC curve, minus 1) of the values, for "wide" and "narrow" Cliff\'s delta of '
+    'the distances from the median of all rows, for "more often" and "less often" the difference between '
+    f"two shares. At most {MOST_PHRASES} variables are listed for a class, each with at least a third of the "
+    "largest effect. "
     '"Others" are all other rows; "in 1 of 2 other classes" is the value in the background, if that is '
     "not all other classes."
 )
@@ -134,9 +135,7 @@ def _also(rests_on: Sequence[str]) -> list[str]:
     if not rests_on:
         return []
     verbs = ("does", "carries") if len(rests_on) == 1 else ("do", "carry")
-    return [
-        f"{joined(rests_on)} {verbs[0]} not describe the class, but {verbs[1]} much evidence for it"
-    ]
+    return [f"{joined(rests_on)} {verbs[0]} not describe the class, but {verbs[1]} much evidence for it"]
 
 
 def number_of_markers(n_described: int, n_variables: int, fewest: int, most: int) -> str:

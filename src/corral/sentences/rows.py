@@ -34,7 +34,7 @@ def label_of_row(called: str, label: Any, probability: float, rival: Any, rival_
 
 def wrong(truth: Any, label: Any, probability: float) -> str:
     """Say that a label is not the recorded class, and what to check if its `probability` is high."""
-    advice = ": check the record or the measurements" if probability >= _CONFIDENT else ""
+    advice = "; check the record or the measurements" if probability >= _CONFIDENT else ""
     return f"recorded {truth}, predicted {label}{advice}"
 
 
