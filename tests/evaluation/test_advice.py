@@ -87,7 +87,7 @@ def test_all_rare_classes_are_named_in_one_advice():
     assert sentence == (
         "2 classes are predicted too rarely, although their probabilities rank their rows above other rows "
         f"(chance is an AUC of 0.5): a (label of 0 rows, class of 50; AUC {aucs['a']:.3f}), b (label of 0 "
-        f"rows, class of 47; AUC {aucs['b']:.3f}); no row of c gets its label either. To find more of these "
-        "rows, with more false alarms, fit with priors='uniform' (--priors uniform) or state the costs of "
-        "errors (decide, or corral predict --costs)."
+        f"rows, class of 47; AUC {aucs['b']:.3f}); no row of c gets the label of its class. To find more of "
+        "these rows, with more false alarms, fit with priors='uniform' (--priors uniform) or state the "
+        "costs of errors (decide, or corral predict --costs)."
     )

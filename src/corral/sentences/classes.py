@@ -40,8 +40,8 @@ RANKING = (
     'how well a variable separates the class from all other rows: for "high" and "low" it is Cliff\'s delta '
     '(twice the area under the ROC curve, minus 1) of the values, for "wide" and "narrow" Cliff\'s delta of '
     'the distances from the median of all rows, for "more often" and "less often" the difference between '
-    f"two shares. At most {MOST_PHRASES} variables are listed for a class, each with at least a third of the "
-    "largest effect. "
+    f"two shares. The table lists at most {MOST_PHRASES} variables for a class, each with at least a third "
+    "of the largest effect. "
     '"Others" are all other rows; "in 1 of 2 other classes" is the value in the background, if that is '
     "not all other classes."
 )

@@ -281,7 +281,7 @@ def rarely_called(
             f"above other rows (chance is an AUC of 0.5): {listed(shown, str, 10)}"
         )
     if never_right:
-        finding += f"; no row of {listed(never_right, str, 10)} gets its label either"
+        finding += f"; no row of {listed(never_right, str, 10)} gets the label of its class"
     threshold = ", or choose a lower threshold than 0.5" if two_classes else ""
     uniform = "fit with priors='uniform' (--priors uniform)"
     costs = "state the costs of errors (decide, or corral predict --costs)"
