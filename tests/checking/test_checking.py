@@ -233,8 +233,8 @@ FAULTS = {
     ),
     "numbers as text: marks of thousands": (
         adding(price=[f"{700.25 + i * 7:,.2f}" for i in ROWS]),
-        "column 'price' holds numbers with marks of thousands, such as '1,001.25' in row 43, which makes "
-        f"text of them: {IF_TEXT}",
+        "column 'price' holds numbers with marks of thousands, such as '1,001.25' in row 43, so the "
+        f"column is read as text: {IF_TEXT}",
     ),
     "numbers with a comma: commas": (
         adding(price=[f"{1000 + i:,}" for i in ROWS]),

@@ -504,7 +504,7 @@ def test_novel_rows_are_counted(folder, frame, tmp_path, monkeypatch):
     assert expected >= len(far) / 4
     done = run(*arguments)
     assert f"{expected} of 90 rows are novel. " in done.stdout
-    assert "these are significantly more (beta-binomial test at 0.01, p < 0.001)." in done.stdout
+    assert f"{expected} are significantly more (beta-binomial test at 0.01, p < 0.001)." in done.stdout
     why = (
         f"Novel rows are most often unlike the training rows in {NAMES[0]} (in {expected} of {expected}; med"
     )

@@ -413,7 +413,7 @@ OPTIONS = {
     "a class of one group": (
         text(rows().assign(p=["x"] * 20 + ["y", "z"] * 10)),
         ("--group", "p"),
-        "class 'u' has 1 group, fewer than the 2 needed to hold some out; collect more groups, since "
+        "class 'u' has 1 group, fewer than the 2 needed to hold some out; collect more groups: "
         "without such classes only one class would be left.",
     ),
     "words for a classifier of numbers": (
