@@ -680,7 +680,9 @@ def test_rows_that_deserve_a_look_are_linked(browser, model, far):
     assert wrong.any()
     assert novel.any()
     counts = {"wrong": wrong, "novel": novel, "resting on one row or group": resting, "ambiguous": ambiguous}
-    texts = [REASONS_TO_LOOK[name][is_so.sum() != 1].format(n=is_so.sum()) for name, is_so in counts.items()]
+    texts = [
+        REASONS_TO_LOOK[name][int(is_so.sum() != 1)].format(n=is_so.sum()) for name, is_so in counts.items()
+    ]
     assert f"{', '.join(texts[:3])}, and {texts[3]}." in one(browser, "#look").text
     assert "The 8 rows on this page whose recorded class has the lowest prob" in one(browser, "#look").text
     lines = cells(browser, "#look")
