@@ -151,8 +151,7 @@ def _samples(each: Fitted, own: np.ndarray, background: np.ndarray, classes: np.
 
 _INSIDE = re.compile(r"^(?P<rest>.*) \((?P<own>[^;()]*); (?P<beside>[^()]*)\)$", re.S)
 _BACKGROUND = re.compile(
-    r"^(?P<background>.*) in (?P<n>\d+) of (?P<m>\d+) other classes; "
-    r"(?P<others>.*) (of|in) all other(s| rows)$"
+    r"^(?P<background>.*) in (?P<n>\d+) of (?P<m>\d+) other classes; (?P<others>.*) (of|in) all other rows$"
 )
 
 

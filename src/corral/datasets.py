@@ -1,9 +1,10 @@
-"""Generators and loaders of the data in the paper's experiments, and the Palmer penguins.
+"""Generators and loaders of the data in the paper's experiments, and of the Palmer penguins.
 
 Generators need no files, and the penguins come with the package palmerpenguins. The other loaders (``pip
-install "corral[data]"``) read UCI's tables from the first of these places: the folder ``data_home``, the
-folder named by the environment variable ``CORRAL_DATA``, a download from UCI in the user's cache. A folder
-holds the tables as comma-separated files with one header line, each plain or with ``.gz`` added to its name:
+install "corral[data]"``) read tables of UCI from the folder ``data_home`` or, if this is None, from the
+folder in the environment variable ``CORRAL_DATA``. If neither is given, they download UCI's files to the
+user's cache. A folder holds the tables as comma-separated files with one header line, which may be compressed
+(then ``.gz`` is added to the name):
 ``anuran_mfcc.csv``, ``optdigits_train.csv``, ``optdigits_test.csv`` and ``waveform_noise.csv``.
 """
 
@@ -49,9 +50,9 @@ _SHIFTED_MEANS = {
     5: (0.3815, -0.1907),
 }
 
-# Breiman's base waves: triangles of height 6 over 21 positions, centred at positions 7, 15 and 11.
+# Breiman's base waves: triangles of height 6 over 21 positions, centered at positions 7, 15 and 11.
 _BASE_WAVES = np.maximum(6.0 - np.abs(np.arange(21) - np.array([[6], [14], [10]])), 0.0)
-# The two waves that each class mixes, numbered as in UCI's waveform.c and so as in its file.
+# The two waves that each class mixes, with the class codes of UCI's waveform.c and UCI's table.
 _WAVE_PAIRS = np.array([[0, 1], [0, 2], [1, 2]])
 
 _PAPER_SPECIES = (
@@ -69,11 +70,11 @@ _ALL_SPECIES = (*_PAPER_SPECIES, "OsteocephalusOophagus", "Rhinellagranulosa", "
 def make_ten_groups(n_per_class: int = 150, *, random_state: _Seed = None) -> _Samples:
     r"""Generate the paper's ten-group example.
 
-    Group :math:`y` has six relevant variables of its own among 30,
+    Of 30 variables, six are relevant for group :math:`y`:
 
     .. math:: X_i \sim N(0.5, (0.02 (i - y + 1))^2), \quad i = y, \dots, y + 5,
 
-    and every other variable is uniform on (0, 1). All variables are independent.
+    All other variables are uniform on (0, 1), and all variables are independent.
 
     Parameters
     ----------
@@ -120,7 +121,7 @@ def make_ten_groups(n_per_class: int = 150, *, random_state: _Seed = None) -> _S
 def make_shifted_groups(
     n_per_class: int = 200, *, groups: Sequence[int] = (1, 2, 3, 4, 5), random_state: _Seed = None
 ) -> _Samples:
-    r"""Generate the paper's example with four groups placed around a first one.
+    r"""Generate the paper's example of four groups around a first group.
 
     The first two of ten variables are relevant, :math:`N(\mu^y, \mathrm{diag}(0.1^2, 0.2^2))` with the
     means of the paper's Table 3; the other eight are uniform on (0, 1).
@@ -139,7 +140,7 @@ def make_shifted_groups(
     X : ndarray of shape (len(groups) * n_per_class, 10)
         The samples, one group after the other in the order of `groups`.
     y : ndarray of shape (len(groups) * n_per_class,)
-        The group of each sample, as numbered in `groups`.
+        The group of each sample.
 
     See Also
     --------
@@ -164,7 +165,7 @@ def make_shifted_groups(
         if group not in _SHIFTED_MEANS:
             raise ValueError(f"Unknown group {group!r}; the groups are 1, 2, 3, 4 and 5.")
     if not 0 < len(groups) == len(set(groups)):
-        raise ValueError(f"groups must name at least one group and none of them twice, got {groups!r}.")
+        raise ValueError(f"groups must list at least one group and no group twice, got {groups!r}.")
     rng = check_random_state(random_state)
     y = np.repeat(np.array(groups, dtype=np.int64), n_per_class)
     X = rng.uniform(size=(y.size, 10))
@@ -181,7 +182,7 @@ def make_waveform(
     A sample of class :math:`k` is :math:`u h_a + (1 - u) h_b + \varepsilon` in its first 21 variables:
     :math:`h_a` and :math:`h_b` are the two triangular base waves of the class, :math:`u` is uniform on
     (0, 1) and the same for all variables of a sample, and :math:`\varepsilon` is standard normal. The
-    noise variables that follow are standard normal too. Waves and class numbers agree with
+    noise variables that follow are standard normal too. Waves and class codes are as in
     :func:`load_waveform`.
 
     Parameters
@@ -189,7 +190,7 @@ def make_waveform(
     n_per_class : int, default=100
         Number of samples of each class.
     noise_features : int, default=19
-        Number of variables without any wave; the default is that of UCI's table.
+        Number of noise variables; the default is their number in UCI's table.
     random_state : int, RandomState instance or None, default=None
         Seed or generator of the samples.
 
@@ -202,7 +203,7 @@ def make_waveform(
 
     See Also
     --------
-    load_waveform : UCI's table of such waveforms.
+    load_waveform : UCI's table of waveforms.
 
     References
     ----------
@@ -237,12 +238,12 @@ def load_anuran(
 ) -> Bunch | tuple[NDArray[np.float64], NDArray[Any]]:
     """Load the calls of frogs and toads as 22 mel-frequency cepstral coefficients.
 
-    The module's documentation says where the table is looked for.
+    The documentation of the module says where the table is read from.
 
     Parameters
     ----------
     species : {"paper", "all"}, str or sequence of str, default="paper"
-        The species to keep: the seven of the paper, all ten, or those named.
+        The species to keep: the seven species of the paper, all ten species, or the given names.
     data_home : path-like or None, default=None
         Folder with the table.
     return_X_y : bool, default=False
@@ -253,7 +254,7 @@ def load_anuran(
     Bunch or (data, target)
         With `data` of shape (n_samples, 22), `target` (names of species), `feature_names`,
         `target_names`, `family`, `genus`, `record_id`, `DESCR` and `filename`. Samples with the same
-        `record_id` are syllables of one recording of one animal: to judge how a classifier does on
+        `record_id` are syllables of one recording of one animal: to measure the scores of a classifier on
         other animals, split by `record_id`.
 
     See Also
@@ -273,7 +274,7 @@ def load_anuran(
         if name not in _ALL_SPECIES:
             raise ValueError(f"Unknown species {name!r}; the species are {', '.join(_ALL_SPECIES)}.")
     if not kept:
-        raise ValueError(f"species must name at least one species, got {species!r}.")
+        raise ValueError(f"species must list at least one species, got {species!r}.")
     path, cells = _load(_ANURAN, data_home)
     cells = cells[cells["species"].isin(kept)]
     return _result(
@@ -297,13 +298,13 @@ def load_optdigits(
 ) -> Bunch | tuple[NDArray[np.float64], NDArray[Any]]:
     """Load handwritten digits as images of 8 x 8 pixels, each 0 to 16.
 
-    The module's documentation says where the tables are looked for.
+    The documentation of the module says where the tables are read from.
 
     Parameters
     ----------
     subset : {"train", "test", "all"}, default="all"
-        UCI's training table, its test table (the one in :func:`sklearn.datasets.load_digits`; its
-        writers are others), or the rows of both in this order.
+        UCI's training table, UCI's test table (which is :func:`sklearn.datasets.load_digits` and has digits
+        of other writers), or the rows of both tables in this order.
     data_home : path-like or None, default=None
         Folder with the tables.
     return_X_y : bool, default=False
@@ -317,7 +318,7 @@ def load_optdigits(
 
     See Also
     --------
-    sklearn.datasets.load_digits : The test table alone, without a file.
+    sklearn.datasets.load_digits : The test table, which needs no file.
 
     Examples
     --------
@@ -348,7 +349,7 @@ def load_waveform(
 ) -> Bunch | tuple[NDArray[np.float64], NDArray[Any]]:
     """Load the 5000 waveforms with 19 noise variables that UCI distributes.
 
-    The module's documentation says where the table is looked for. :func:`make_waveform` draws new
+    The documentation of the module says where the table is read from. :func:`make_waveform` draws new
     samples from the same distribution.
 
     Parameters
@@ -366,7 +367,7 @@ def load_waveform(
 
     See Also
     --------
-    make_waveform : Draws new ones.
+    make_waveform : Generates new waveforms.
 
     Examples
     --------
@@ -383,8 +384,8 @@ def load_waveform(
 def load_penguins(*, return_X_y: bool = False) -> Bunch | tuple[Any, NDArray[np.str_]]:
     """Load the Palmer penguins: 344 penguins of three species, with missing values and text columns.
 
-    The table is that of the package palmerpenguins (``pip install "corral[data]"``), which need not be
-    imported, so no network is needed.
+    The table is read from the package palmerpenguins (``pip install "corral[data]"``), so no network is
+    needed.
 
     Parameters
     ----------
@@ -395,8 +396,8 @@ def load_penguins(*, return_X_y: bool = False) -> Bunch | tuple[Any, NDArray[np.
     -------
     Bunch or (data, target)
         With `data`, a pandas frame of 344 rows and 7 columns, of which `island` and `sex` hold text, `target`
-        (the species), `feature_names`, `target_names`, `DESCR` and `filename`. Of `sex` 11 values are
-        missing, of each measurement 2.
+        (the species), `feature_names`, `target_names`, `DESCR` and `filename`. The column `sex` has 11
+        missing values, and each measurement has 2.
 
     Examples
     --------
@@ -444,14 +445,14 @@ class _DataFile:
 
     name: str  # file name in a data folder, where ".gz" may follow
     columns: Mapping[str, str]  # key of the pattern of cells in `_CELLS`, by column name
-    url: str  # below UCI_URL
-    original: str  # name of UCI's file, inside the archive where there is one
-    sha256: str  # of UCI's file, line ends normalised
+    url: str  # path below UCI_URL
+    original: str  # name of UCI's file, inside the archive if there is one
+    sha256: str  # checksum of UCI's file after line ends are normalized
     description: str
     original_has_header: bool = False
 
 
-# Every original lies below this address; the tests serve them from a local one.
+# All originals are below this address, which tests replace by a local address.
 UCI_URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
 
 _ANURAN = _DataFile(
@@ -519,7 +520,7 @@ Licence: Creative Commons Zero (CC0)
 def _result(
     table: _DataFile, cells: Any, return_X_y: bool, *, target: NDArray[Any], **more: Any
 ) -> Bunch | tuple[NDArray[np.float64], NDArray[Any]]:
-    """Result of a loader; all columns of numbers are features."""
+    """Return the result of a loader, in which all columns of numbers are features."""
     features = [column for column, content in table.columns.items() if content == "a number"]
     data = np.array(cells[features], dtype=np.float64, order="C")
     if return_X_y:
@@ -556,7 +557,7 @@ def _find(table: _DataFile, folder: Path) -> Path:
 
 
 def _check(cells: Any, table: _DataFile, path: Path) -> None:
-    """Refuse a table with a cell that does not match its column, and name the cell."""
+    """Raise ValueError if a cell does not match its column; the message says which cell."""
     for column, content in table.columns.items():
         wrong = cells[column][~cells[column].str.fullmatch(_CELLS[content])]
         for row, cell in wrong.items():
@@ -564,7 +565,7 @@ def _check(cells: Any, table: _DataFile, path: Path) -> None:
 
 
 def _download(table: _DataFile) -> Path:
-    """Return UCI's original from the user's cache, which holds only files with the expected checksum."""
+    """Return the path of UCI's original in the user's cache, which has only files with the right checksum."""
     pooch = _import_extra("pooch")
     url = UCI_URL + table.url
 

@@ -228,18 +228,18 @@ FAULTS = {
     ),
     "numbers as text: a unit": (
         adding(weight=[f"{60 + i * 0.1:.1f} kg" for i in ROWS]),
-        "column 'weight' holds numbers with 'kg', such as '60.0 kg' in row 0, which makes text of them: "
+        "column 'weight' holds numbers with 'kg', such as '60.0 kg' in row 0, so the column is read as text: "
         f"{IF_TEXT}",
     ),
     "numbers as text: marks of thousands": (
         adding(price=[f"{700.25 + i * 7:,.2f}" for i in ROWS]),
-        "column 'price' holds numbers with marks of thousands, such as '1,001.25' in row 43, which makes "
-        f"text of them: {IF_TEXT}",
+        "column 'price' holds numbers with marks of thousands, such as '1,001.25' in row 43, so the "
+        f"column is read as text: {IF_TEXT}",
     ),
     "numbers with a comma: commas": (
         adding(price=[f"{1000 + i:,}" for i in ROWS]),
-        "column 'price' holds numbers with a comma, such as '1,000' in row 0, which makes text of them: take "
-        "the comma out if it marks thousands, or say that it is a decimal comma.",
+        "column 'price' holds numbers with a comma, such as '1,000' in row 0, so the column is read as "
+        "text: take the comma out if it marks thousands, or say that it is a decimal comma.",
     ),
     "dates: days": (
         adding(day=[f"{2020 + i % 3}-0{1 + i % 9}-11" for i in ROWS]),
@@ -734,7 +734,7 @@ def test_check_table_names_a_column_that_is_not_there(named):
 
 def test_the_target_is_neither_group_nor_id(table):
     frame = pd.read_csv(table)
-    sentence = "group 'group' is the target: a group is what several rows come from, such as a patient."
+    sentence = "group 'group' is the target: a group is the source of several rows, such as a patient."
     assert refused("check", table, "-t", "group", "--group", "group") == f"--{sentence}"
     with pytest.raises(ValueError, match=f"^{sentence}$"):
         check_table(frame, "group", group="group")

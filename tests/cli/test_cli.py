@@ -186,9 +186,9 @@ def test_the_table_of_classes_lists_their_markers(marked):
     assert "and 3 more" in words
     for a in (1, 2):
         assert sorted(description.also_rests_on(a)) == [0, 1]
-        names = ", ".join(description.feature_names[j] for j in description.also_rests_on(a))
-        assert f"no variable found labels also rest on {names} relevant by its bandwidths: " in words
-    assert "The markers that separate the class best from all other rows come first." in words
+        names = " and ".join(description.feature_names[j] for j in description.also_rests_on(a))
+        assert f"no variable found {names} do not describe the class, but carry much evidence for it" in words
+    assert "Variables that separate the class best from all other rows come first." in words
 
 
 def test_json_lists_the_markers_of_classes(marked):
@@ -379,7 +379,7 @@ def test_duplicates_are_noted_once(parts, frame, tmp_path):
     fit = ("fit", tmp_path / "t.csv", "-t", "species", "--drop", "id", "--estimator", "rodeo", *parts)
     notes = [line for line in run(*fit).stderr.splitlines() if "duplicates" in line]
     assert notes == [
-        "note: 4 of 94 rows are duplicates of others; a row and its duplicates are left out together."
+        "note: 4 of 94 rows are duplicates of other rows; a row and its duplicates are left out together."
     ]
 
 
@@ -388,7 +388,7 @@ def test_advice_where_no_variable_is_relevant(tmp_path):
     model = RodeoClassifier(scale=None, c0=0.01).fit(rng.normal(size=(60, 3)), ["a", "b"] * 30)
     save_model(model, tmp_path / "m.corral")
     shown = run("info", tmp_path / "m.corral").stdout
-    assert "No single variable describes a class: no test of values or of single categories" in shown
+    assert "No single variable describes a class: in no variable do the values or a single category" in shown
     assert shown.count("no variable found") == 2
 
 
@@ -503,10 +503,10 @@ def test_novel_rows_are_counted(folder, frame, tmp_path, monkeypatch):
     expected = int(load_model(folder / "m.corral").is_novel(far[NAMES]).sum())
     assert expected >= len(far) / 4
     done = run(*arguments)
-    assert f"{expected} of 90 rows are novel: " in done.stdout
-    assert "these are significantly more (beta-binomial test at 0.01, p < 0.001)." in done.stdout
+    assert f"{expected} of 90 rows are novel. " in done.stdout
+    assert f"{expected} are significantly more (beta-binomial test at 0.01, p < 0.001)." in done.stdout
     why = (
-        f"What makes them unlike the training rows is most often {NAMES[0]} (in {expected} of {expected}; med"
+        f"Novel rows are most often unlike the training rows in {NAMES[0]} (in {expected} of {expected}; med"
     )
     assert f"note: {why}" in done.stderr
     answer = answered(*arguments)
@@ -755,7 +755,7 @@ def test_explain_prints_the_explanation_of_python(folder, frame):
     assert len(message) >= 5
     assert all(sentence in words.splitlines() for sentence in message)
     assert all(name in words for name in NAMES)
-    assert f"{expected.rows[0, 0]}, which equals it ({expected.shares[0, 0]:.0%})" in words
+    assert f"{expected.rows[0, 0]}, equal to this row ({expected.shares[0, 0]:.0%})" in words
 
 
 def test_explain_shows_why_a_row_is_novel(folder, frame, tmp_path):
@@ -763,10 +763,10 @@ def test_explain_shows_why_a_row_is_novel(folder, frame, tmp_path):
     arguments = ("explain", folder / "m.corral", tmp_path / "far.csv", "--row", 5)
     result = answered(*arguments)
     assert result["novel"]
-    nearest = f"from {result['nearest']}, the nearest class, it differs most by {NAMES[1]} = 10000 ("
+    nearest = f"the row differs from {result['nearest']}, the nearest class, most in {NAMES[1]} = 10000 ("
     words = unwrapped(run(*arguments).stdout)
-    assert f"It is novel: unlike all training rows; {nearest}{result['nearest']} from " in words
-    assert "). About 1 in 100 rows that are like the training rows is novel, too." in words
+    assert f"This row is novel: unlike the training rows; {nearest}{result['nearest']} from " in words
+    assert "). By chance, about 1 in 100 rows like the training rows is also novel." in words
 
 
 def test_explain_against_a_class(folder):

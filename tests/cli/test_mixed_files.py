@@ -219,7 +219,10 @@ def test_one_group_gives_no_interval(tmp_path):
     pd.DataFrame(columns).to_csv(tmp_path / "t.csv", index=False)
     fit = ("fit", tmp_path / "t.csv", "-t", "y", "--group", "p", "--estimator", "rodeo")
     shown = run(*fit, "--test-size", 0.33, "--report", tmp_path / "r.html").stdout
-    assert "all are of one group, so there is no interval: use --cv, or a larger --test-size" in shown
+    assert (
+        "all held-out rows are of one group, so there is no interval: use --cv, or a larger --test-size"
+        in shown
+    )
     assert "no interval, since all rows are of one group" in (tmp_path / "r.html").read_text(encoding="utf-8")
     brief = run(*fit, "--test-size", 0.33, "-q").stdout
     assert ", no interval, since all rows are of one group, held out 20 of 60 rows" in brief

@@ -185,12 +185,12 @@ REFUSED = {
     ),
     "thousands": (
         with_cells("a", {row: f"{row + 1},234" for row in range(N)}),
-        "{}: column 'a' holds numbers with a comma, such as '1,234' in row 0, which makes text of them: "
+        "{}: column 'a' holds numbers with a comma, such as '1,234' in row 0, so the column is read as text: "
         "take the comma out if it marks thousands, or say that it is a decimal comma (--decimal ',').",
     ),
     "few decimal commas": (
         with_cells("a", {row: f"{row % 3},5" for row in range(N)}),
-        "{}: column 'a' holds numbers with a comma, such as '0,5' in row 0, which makes text of them: "
+        "{}: column 'a' holds numbers with a comma, such as '0,5' in row 0, so the column is read as text: "
         "take the comma out if it marks thousands, or say that it is a decimal comma (--decimal ',').",
     ),
     "infinity": (
@@ -397,7 +397,7 @@ OPTIONS = {
     "a group that is the target": (
         text(),
         ("--group", "y"),
-        "--group 'y' is the target: a group is what several rows come from, such as a patient.",
+        "--group 'y' is the target: a group is the source of several rows, such as a patient.",
     ),
     "one group": (
         text(rows().assign(p="x")),
@@ -413,8 +413,8 @@ OPTIONS = {
     "a class of one group": (
         text(rows().assign(p=["x"] * 20 + ["y", "z"] * 10)),
         ("--group", "p"),
-        "class 'u' has 1 group, fewer than the 2 needed to hold some out; collect more groups, since "
-        "one class would be left without such classes.",
+        "class 'u' has 1 group, fewer than the 2 needed to hold some out; collect more groups: "
+        "without such classes only one class would be left.",
     ),
     "words for a classifier of numbers": (
         sexes(),
@@ -494,7 +494,7 @@ def model(table):
         (["--cv", "x"], "'--cv': 'x' "),
         (["--estimator", "foo"], "'--estimator': 'foo' is not one of 'cv', 'rodeo', 'lspc'"),
         (["--estimator", "lspc", "--priors", "uniform"], "--priors uniform is not for --estimator lspc"),
-        (["--group", "kind"], "--group 'kind' is the target: a group is what several rows come from"),
+        (["--group", "kind"], "--group 'kind' is the target: a group is the source of several rows"),
         (["--cv", "2", "--test-size", "0.3"], "^--cv 2 and --test-size 0.3 are two ways .*: take one.$"),
         (["--cv", "1000"], "take a smaller --cv, or leave such classes out by --drop-small-classes 1000"),
         (["--report", "r.pdf"], r"r\.pdf must end in \.html"),

@@ -64,7 +64,7 @@ def test_a_report_says_whether_its_rows_are_new(measured, new, tmp_path):
     report = ("report", model, table, "--target", "y", "--out", page)
     run(*report)
     text = page.read_text(encoding="utf-8")
-    assert "of the 80 rows given get the right label. If they are training rows, fewer new rows will" in text
+    assert "of the 80 rows given get the right label. If the model was fitted to these rows, expect" in text
     assert "compared in every digit" not in text
     assert "(95% interval" not in text  # the summary has it for new rows only
 

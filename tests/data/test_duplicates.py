@@ -229,7 +229,7 @@ def test_a_table_of_flags_keeps_its_accuracy():
 def test_a_fit_warns_of_many_duplicates_and_not_of_few():
     X, y = make_shifted_groups(40, random_state=0)
     with pytest.warns(
-        DuplicatesWarning, match=r"^4 of 204 rows are duplicates of others; a row and its duplicates"
+        DuplicatesWarning, match=r"^4 of 204 rows are duplicates of other rows; a row and its duplicates"
     ):
         RodeoClassifier().fit(np.vstack([X, X[:4]]), np.append(y, y[:4]))
     assert RodeoClassifier().fit(np.vstack([X, X[:1]]), np.append(y, y[:1])).n_duplicates_ == 1

@@ -477,7 +477,7 @@ def test_drawing_in_given_axes(fitted, X_test):
     assert BandwidthDisplay.from_estimator(density, X_test, axes=axes[2, 2]).axes_.tolist() == [axes[2, 2]]
     _, axes = plt.subplots(5)
     for display, n in ((BandwidthDisplay, 3), (ExplanationDisplay, 2), (RodeoPathDisplay, 2)):
-        with pytest.raises(ValueError, match=f"^axes must be {n}, got 5.$"):
+        with pytest.raises(ValueError, match=f"^axes must have {n} matplotlib Axes, got 5.$"):
             display.from_estimator(model, X_test, axes=axes)
     assert not any(axis.has_data() for axis in axes)
 

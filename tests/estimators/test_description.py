@@ -173,7 +173,7 @@ def test_variables_that_act_only_jointly_have_evidence():
     assert (description.evidence[:, :2] > 1.0).all()
     assert (description.evidence[:, :2] > 3.0 * np.abs(description.evidence[:, 2:])).all()
     for line in repr(description).splitlines():
-        assert "no variable found, labels also rest on" in line
+        assert "not describe the class, but" in line
         assert [f"x{j}" in line for j in range(3)] == [True, True, False]
     assert SelectFromModel(model, prefit=True).get_support().tolist() == [True, True, False]
 
@@ -282,11 +282,11 @@ def test_others_are_all_other_rows_and_the_background_is_named():
     assert shares == [1.0, 0.0, 0.5]
     assert (
         description.phrase(0, 1)
-        == 'color = "red" more often (100%; 0% in 3 of 4 other classes; 50% of all others)'
+        == 'color = "red" more often (100%; 0% in 3 of 4 other classes; 50% of all other rows)'
     )
     medians = [f"{X['length'][rows].median():.4g}" for rows in (own, three, others)]
     assert description.phrase(0, 0) == (
-        "length high ({}; {} in 3 of 4 other classes; {} in all others)".format(*medians)
+        "length high ({}; {} in 3 of 4 other classes; {} in all other rows)".format(*medians)
     )
     assert (
         description.phrase(0, 2)
@@ -382,17 +382,17 @@ def test_compressed_classes_are_described_by_all_rows(tmp_path):
             assert_allclose(
                 description.missing_shares[:2, a, 2], [each["width"].isna().mean() for each in (own, others)]
             )
-        assert description.phrase(0, 1).endswith("(100%; 0% in 3 of 4 other classes; 50% of all others)")
+        assert description.phrase(0, 1).endswith("(100%; 0% in 3 of 4 other classes; 50% of all other rows)")
 
 
 def test_two_classes_are_described_once():
     X, y = load_breast_cancer(return_X_y=True)
     description = MarkerSelector().fit(X, y).describe()
     first, second = repr(description).splitlines()
-    assert first == "0: the same variables as for 1, the other way round"
+    assert first == "0: the same variables as for 1, in the opposite direction"
     assert second == f"1: {', '.join(description.lines(1))}"
     assert description.lines(0)[0] != description.lines(1)[0]
-    assert "the other way round" in description._repr_html_()
+    assert "in the opposite direction" in description._repr_html_()
 
 
 def test_two_classes_of_other_categories_are_both_described():
@@ -407,7 +407,7 @@ def test_two_classes_of_other_categories_are_both_described():
     X = X.replace({"mark": {"c": "b"}})
     description = MarkerSelector().fit(X, y).describe()
     assert description.direction[:, 1].tolist() == ['= "a" more often', '= "b" more often']  # of two
-    assert repr(description).startswith("u: the same variables as for v, the other way round\n")
+    assert repr(description).startswith("u: the same variables as for v, in the opposite direction\n")
 
 
 @pytest.mark.filterwarnings("ignore::corral.EmptySelectionWarning")

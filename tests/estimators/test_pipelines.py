@@ -214,7 +214,7 @@ def test_report_of_a_pipeline(table, tmp_path):
     pipeline = make_pipeline(encoded(), quick()).fit(X, y)
     shown, data = page_of(tmp_path, pipeline, X, y)
     assert data["variables"] == describe(pipeline).feature_names
-    assert "values are shown as they are after ColumnTransformer" in shown
+    assert "this page shows values after ColumnTransformer" in shown
     assert {row["name"] for row in data["rows"]} == set(X.index)  # though steps return arrays
     row = next(row for row in data["rows"] if row["name"] == "row 7")
     assert_array_equal(row["evidence"], explain(pipeline, X[7:8]).evidence[0].round(2) + 0.0)

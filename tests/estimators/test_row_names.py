@@ -63,7 +63,7 @@ def test_an_index_names_training_rows(kind, frame, tmp_path):
         for member in getattr(model, "members_", ()):
             assert member.explain(X[:1]).row_names is not None
             assert member.feature_names_in_.tolist() == NAMES
-        assert f"closest:  {explanation.row_names[0, 0]}, which equals it (" in repr(explanation)
+        assert f"closest:  {explanation.row_names[0, 0]}, equal to this row (" in repr(explanation)
         assert explanation.support_to_frame()["name"].tolist() == explanation.row_names.ravel().tolist()
 
 
@@ -212,7 +212,7 @@ def test_explain_takes_a_name(folder, frame):
         assert line["id"] == frame["patient"][line["row"]]
     shown = run("explain", model, table, "--row", name).stdout
     assert shown.startswith(f"{name} (row 7) is ")
-    assert f"with their share of its density: {by_name['training_rows'][0]['id']} (" in shown
+    assert f"with their share of the class density: {by_name['training_rows'][0]['id']} (" in shown
 
 
 def test_explain_takes_several_rows(folder, frame, tmp_path):

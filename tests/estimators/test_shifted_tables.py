@@ -37,7 +37,7 @@ def iris():
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "assess", "log_density"])
 def test_the_warning_names_variable_and_medians(iris, method):
     fitted, train, new, shifted = iris
-    medians = f"median {10 * new[WIDTH].median():g}, of training rows {train[WIDTH].median():g}"
+    medians = f"median {10 * new[WIDTH].median():g}, in training rows {train[WIDTH].median():g}"
     with pytest.warns(ShiftedTableWarning) as warned:
         getattr(fitted, method)(shifted)
     outside = int((shifted[WIDTH] > train[WIDTH].max()).sum())
@@ -73,7 +73,7 @@ def test_few_training_values_have_no_range():
         fitted = RodeoClassifier(bandwidth="class").fit(X[["a"]].assign(a=X["a"] + np.arange(20) / 100), y)
     few = CorralClassifier(random_state=0).fit(X.assign(a=X["a"] + np.arange(20) / 100), y)
     few.predict(pd.DataFrame({"a": [1.0] * 12, "b": [50.0] * 12}))
-    with pytest.warns(ShiftedTableWarning, match=r"in a \(in 12 of 12; median 50, of training rows 1.5"):
+    with pytest.warns(ShiftedTableWarning, match=r"in a \(in 12 of 12; median 50, in training rows 1.5"):
         fitted.predict(pd.DataFrame({"a": [50.0] * 12}))
 
 
@@ -90,7 +90,7 @@ def test_files_of_compressed_classes_know_the_ranges(iris, tmp_path):
     own = train[y == explanation.nearest[0]]
     np.testing.assert_array_equal(explanation.nearest_range[0], [own.min(), own.max()])
     with pytest.warns(
-        ShiftedTableWarning, match="of the training rows that the model keeps 1.3: about 10 times larger"
+        ShiftedTableWarning, match="in the training rows that the model keeps 1.3: about 10 times larger"
     ):
         loaded.predict(shifted)
 
@@ -101,7 +101,7 @@ def test_predict_names_the_shifted_variable(iris, tmp_path):
     new.to_csv(tmp_path / "new.csv", index=False)
     shifted.to_csv(tmp_path / "shifted.csv", index=False)
     result = run("predict", tmp_path / "m.corral", tmp_path / "shifted.csv", "--out", tmp_path / "o.csv")
-    why = "What makes them unlike the training rows is most often petal width (cm) (in "
+    why = "Novel rows are most often unlike the training rows in petal width (cm) (in "
     assert result.stderr.count("note: ") == 1
     assert f"note: {why}" in result.stderr
     assert (

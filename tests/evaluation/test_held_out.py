@@ -41,5 +41,5 @@ def test_two_groups_of_a_class_must_be_left_to_fit():
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["a", "b"])
     row_groups = RowGroups.from_table(X, y, group)
     splits = split_rows(y, row_groups, test_size=0.5, cv=None, seed=0)
-    with pytest.raises(ValueError, match="would leave one group of each class to fit"):
+    with pytest.raises(ValueError, match="would leave only one group of each class to fit"):
         held_out_predictions({"own": RodeoClassifier()}, X, y, row_groups, splits, lambda name: None)

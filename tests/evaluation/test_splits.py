@@ -106,7 +106,7 @@ def test_folds_that_would_lose_a_class_are_not_taken():
 
 def test_a_part_needs_a_row_of_each_class():
     y = np.array(["u", "v", "u", "v"])
-    message = "a share of 0.25 held out is 1 of 4 rows; both parts need a row of each of the 2 classes"
+    message = "a held-out share of 0.25 is 1 of 4 rows; training rows and held-out rows need a row of each"
     with pytest.raises(ValueError, match=message):
         split_rows(y, RowGroups(np.arange(4)), test_size=0.25, cv=None, seed=0)
     assert len(split_rows(y, RowGroups(np.arange(4)), test_size=None, cv=None, seed=0)) == 2

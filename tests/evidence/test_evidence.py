@@ -406,8 +406,8 @@ def test_a_label_that_rests_on_one_row_is_unusual(crowd):
     model = RodeoClassifier(**INITIAL, c0=0.1).fit(X, y)
     explanation = model.explain(pd.DataFrame({"x": [9.01, 0.5]}))
     assert explanation.rests_on_few.tolist() == [True, False]
-    sentence = "the label rests on one training row: p79 has 100% of its density"
-    sentence += ", more than at 95 in 100 training rows"
+    sentence = "the label rests on one training row: 100% of the class density comes from p79"
+    sentence += ", a larger part than at 95 in 100 training rows"
     assert explanation.caution(0) == sentence
     assert explanation.caution(1) == ""
     assert f"caution:  {sentence}" in repr(explanation)
@@ -450,12 +450,12 @@ def test_a_training_row_gets_no_caution_because_of_itself(crowd):
         explanation = model.explain(pd.concat([X[-1:], X[-1:] + 0.01]))
         assert (explanation.group_share > 0.99).all()
         assert explanation.caution(0) == ""
-        assert explanation.caution(1).startswith("the label rests on one training row: p79 has 100%")
+        assert explanation.caution(1).startswith("the label rests on one training row: 100% of the")
         assert explanation.equal[:, 0].tolist() == [True, False]
         assert explanation.equal.sum() == 1
-        assert "density: p79, which equals it (100%), p78 (" in explanation.sentences(0)["nearest"]
+        assert "density: p79, equal to this row (100%), p78 (" in explanation.sentences(0)["nearest"]
         assert "density: p79 (100%), p78 (" in explanation.sentences(1)["nearest"]
-        assert "closest:  p79, which equals it (100%), p78 (" in repr(explanation)
+        assert "closest:  p79, equal to this row (100%), p78 (" in repr(explanation)
 
 
 def test_a_training_row_gets_a_caution_because_of_another_row(crowd):
@@ -465,13 +465,13 @@ def test_a_training_row_gets_a_caution_because_of_another_row(crowd):
     model = RodeoClassifier(**INITIAL, c0=0.1)
     weights = np.append(np.ones(80), 0.01)
     light = model.fit(X, np.append(y, "b"), weights).explain(X[-1:])
-    assert light.caution(0).startswith("the label rests on one training row: p79 has 99%")
+    assert light.caution(0).startswith("the label rests on one training row: 99% of the")
     assert light.sentences(0)["nearest"].endswith(
-        "density: p79 (99%), twin, which equals it (1%), p78 (0%), p77 (0%), p76 (0%)."
+        "density: p79 (99%), twin, equal to this row (1%), p78 (0%), p77 (0%), p76 (0%)."
     )
     other = model.fit(X, np.append(y, "a"), weights).explain(X[-1:])
     assert other.label[0] == "b"
-    assert other.caution(0).startswith("the label rests on one training row: p79 has 100%")
+    assert other.caution(0).startswith("the label rests on one training row: 100% of the")
     assert not other.equal.any()
 
 

@@ -110,7 +110,7 @@ def test_conditionals_and_shares_by_brute_force(scale, bandwidth, features, weig
     samples[:3] += random.normal(0.0, 0.02, (3, 4))
     explanation = fitted.explain(samples, n_rows=len(y))
     agree(explanation, expected_explanation(fitted, X, y, weights, samples))
-    # All rows of the class are listed, so nothing of its density is missing.
+    # All rows of the class are listed, so nothing of the class density is missing.
     assert explanation.shares.shape == (5, 17)  # rows of the largest class
     assert_allclose(explanation.shares.sum(axis=1), 1.0, rtol=1e-12)
     for i in range(5):
@@ -324,7 +324,7 @@ def test_repr_says_which_why_and_by_whom(seen):
         )
         j = np.abs(seen.evidence[i]).argmax()
         assert evidence.startswith(f"  evidence: {seen.feature_names[j]} {seen.evidence[i, j]:+.2f}")
-        assert f"row {seen.rows[i, 0]}, which equals it ({seen.shares[i, 0]:.0%})" in closest
+        assert f"row {seen.rows[i, 0]}, equal to this row ({seen.shares[i, 0]:.0%})" in closest
     assert text[-1] == "... and 2 more samples"
 
 
@@ -332,16 +332,14 @@ def test_sentences_are_plain(named, rows):
     explanation = named.explain(rows[0][:1])
     sentence = explanation.sentences(0)
     label, nearest = explanation.label[0], explanation.nearest[0]
-    assert sentence["place"].startswith(f"The class nearest to it is {nearest}: ")
-    assert sentence["place"].endswith(
-        "% of the training rows of this class, this row included, are at most as typical."
-    )
+    assert sentence["place"].startswith(f"The nearest class is {nearest}. ")
+    assert sentence["place"].endswith(f"% are at most as typical of {nearest} as this row.")
     n_rows = round(explanation.effective_rows[0])
-    assert (
-        sentence["support"] == f"The label {label} rests on about {n_rows} training row{'s' * (n_rows != 1)}."
-    )
+    supporting = f"effectively {n_rows} training row{'s' * (n_rows != 1)}"
+    assert sentence["support"] == f"The density of {label} at this row comes from {supporting}."
     assert re.search(
-        rf"^In favour of {label}: .* = .* \(makes it [\d.]+ times as likely\)", sentence["reasons"]
+        rf"^(In|Mainly in) favor of {label}: .* = .* \(multiplies the odds of {label} against .* by [\d.]+\)",
+        sentence["reasons"],
     )
     assert most_frequent_error("ant", None, 0, 9) == "Every label is right."
 
@@ -390,10 +388,12 @@ def test_reasons_are_silent_below_five_percent_and_say_so():
     just_below, just_above = math.log(1.0499), math.log(1.0501)
     sentence = reasons("benign", "malignant", ["V1", "V7"], [1.0, 2.0], [2.0, -just_below])
     assert sentence == (
-        "In favour of benign: V1 = 1 (makes it 7.4 times as likely). "
-        "No variable changes the odds by 5% or more in favour of malignant."
+        "In favor of benign: V1 = 1 (multiplies the odds of benign against malignant by 7.4). "
+        "No variable raises the odds of malignant by 5% or more."
     )
     sentence = reasons("benign", "malignant", ["V1", "V7"], [1.0, 2.0], [2.0, -just_above])
-    assert sentence.endswith(" In favour of malignant: V7 = 2 (makes it 1.1 times as likely).")
+    assert sentence.endswith(
+        " In favor of malignant: V7 = 2 (multiplies the odds of malignant against benign by 1.1)."
+    )
     sentence = reasons("benign", "malignant", ["V1", "V7"], [1.0, 2.0], [just_below, -just_below])
-    assert sentence == "No variable changes the odds of benign and malignant by 5% or more."
+    assert sentence == "No variable raises the odds of benign or of malignant by 5% or more."

@@ -106,10 +106,10 @@ def test_a_value_far_away_is_what_makes_a_sample_unlike(fitted, iris, j):
     for i, text in enumerate(shown):
         assert explanation.unlike(i)[0] == j
         assert (
-            f"\n  novel:    unlike all training rows; from {explanation.nearest[i]}, the nearest class"
-            in text
+            f"\n  novel:    unlike the training rows; the row differs from {explanation.nearest[i]}, the "
+            "nearest class" in text
         )
-        assert f"differs most by {samples.columns[j]} = {samples.iloc[i, j]:.4g}" in text
+        assert f"class, most in {samples.columns[j]} = {samples.iloc[i, j]:.4g}" in text
 
 
 def test_a_value_beyond_the_range_looks_different_from_its_end(fitted, iris):
@@ -121,7 +121,7 @@ def test_a_value_beyond_the_range_looks_different_from_its_end(fitted, iris):
     ):
         far = {"values": np.full((1, 4), value), "nearest_range": ends, "novel": np.array([True])}
         beyond = replace(explanation, novelty_parts=np.eye(4)[2:3], **far)
-        assert beyond.novelty(0).endswith(f"differs most by {explanation.feature_names[2]} = {sentence}")
+        assert beyond.novelty(0).endswith(f"class, most in {explanation.feature_names[2]} = {sentence}")
     typical = f"{fitted.describe().typical[0, 2]:g}"
     assert explanation.nearest[0] == fitted.classes_[0]
     assert beyond.novelty(0, fitted.describe()).endswith(
@@ -139,14 +139,15 @@ def test_a_value_inside_the_range_is_unusual_beside_the_others(fitted, iris):
     for value in (1.0, 4.5, 10.0):
         inside = replace(explanation, values=np.full((1, 4), value))
         sentence = (
-            f"differs most by {name} = {value:g} (setosa from 1 to 10; unusual beside its other values)"
+            f"class, most in {name} = {value:g} (setosa from 1 to 10; unusual with the other values of the "
+            "row)"
         )
         assert inside.novelty(0).endswith(sentence)
-        sentence = f"(setosa typically {typical}; from 1 to 10; unusual beside its other values)"
+        sentence = f"(setosa typically {typical}; from 1 to 10; unusual with the other values of the row)"
         assert inside.novelty(0, fitted.describe()).endswith(sentence)
         # A training row may be what the range ends with.
         itself = replace(inside, in_training=np.array([True]))
-        assert itself.novelty(0).endswith("other values)" if value == 4.5 else "(setosa from 1 to 10)")
+        assert itself.novelty(0).endswith("of the row)" if value == 4.5 else "(setosa from 1 to 10)")
     alone = replace(explanation, values=np.array([[np.nan, np.nan, 4.5, np.nan]]))
     assert alone.novelty(0).endswith("= 4.5 (setosa from 1 to 10)")
     beyond = replace(explanation, values=np.full((1, 4), 10.5))
@@ -160,7 +161,7 @@ def test_ordered_categories_have_no_range():
     explanation = CorralClassifier(random_state=0).fit(table, y).explain(table[:1])
     assert np.isnan(explanation.nearest_range[0, :, 3]).all()
     novel = replace(explanation, novel=np.array([True]), novelty_parts=np.eye(4)[3:])
-    assert novel.novelty(0).endswith('differs most by size = "small"')
+    assert novel.novelty(0).endswith('class, most in size = "small"')
 
 
 def test_a_training_row_is_unlike_all_other_training_rows(fitted, iris):
@@ -168,10 +169,12 @@ def test_a_training_row_is_unlike_all_other_training_rows(fitted, iris):
     explanation = fitted.explain(iris[0][:2])
     assert explanation.in_training.tolist() == [True, False]
     novel = replace(explanation, novel=np.array([True, True]), novelty_parts=np.ones((2, 4)))
-    assert novel.novelty(0).startswith("unlike all other training rows; from setosa, ")
-    assert novel.novelty(1).startswith("unlike all training rows; from setosa, ")
+    assert novel.novelty(0).startswith("unlike the other training rows; the row differs from setosa, ")
+    assert novel.novelty(1).startswith("unlike the training rows; the row differs from setosa, ")
     alike = replace(novel, novelty_parts=np.zeros(explanation.novelty_parts.shape))
-    assert alike.sentences(0)["place"].startswith("It is novel: unlike all other training rows; from ")
+    assert alike.sentences(0)["place"].startswith(
+        "This row is novel: unlike the other training rows; the row differs from "
+    )
     y = np.where(np.arange(150) == 0, "virginica", iris[1])
     mistaken = CorralClassifier(random_state=0).fit(iris[0], y).explain(iris[0][:1])
     assert mistaken.label[0] == "setosa"
@@ -185,7 +188,7 @@ def test_a_sample_that_no_variable_makes_unlike(fitted, iris):
     many = replace(alike, novelty_parts=np.zeros(explanation.novelty_parts.shape))
     assert alike.novelty(0).count(" = ") == 3
     assert many.novelty(0).endswith(
-        f"; from {explanation.nearest[0]}, the nearest class, it differs a little in all variables"
+        f"; the row differs from {explanation.nearest[0]}, the nearest class, a little in all variables"
     )
 
 
@@ -287,4 +290,4 @@ def test_names_of_rows_are_no_evidence():
     description = CorralClassifier(random_state=0).fit(X, y).describe()
     assert np.abs(description.evidence[:, 1]).max() < 0.2
     assert description.evidence[:, 0].min() > 0.8
-    assert "rest on" not in str(description)
+    assert "much evidence" not in str(description)

@@ -48,11 +48,11 @@ def test_rows_of_equal_shares_are_ranked_by_distance(ten_groups):
 def test_that_no_row_stands_out_is_said(ten_groups):
     fitted, X, _ = ten_groups
     explanation = fitted.explain(X[:1])
-    names = ["row 0, which equals it", *(f"row {i}" for i in explanation.rows[0, 1:])]
+    names = ["row 0, equal to this row", *(f"row {i}" for i in explanation.rows[0, 1:])]
     assert f"closest:  {', '.join(names[:3])} (no row stands out)" in repr(explanation)
     assert explanation.sentences(0)["nearest"] == (
-        f"No training row of {explanation.label[0]} stands out: many have the same share of its density. The "
-        f"nearest, by the variables with the most evidence, are {', '.join(names)}."
+        f"No training row of {explanation.label[0]} stands out: many have the same share of the class "
+        f"density. The nearest, by the variables with the most evidence, are {', '.join(names)}."
     )
 
 
@@ -69,8 +69,8 @@ def test_rows_that_are_equally_near_are_counted_and_not_named():
     assert not explanation.stands_out[0]
     assert f"closest:  {n_tied} rows are equally near" in repr(explanation)
     sentence = (
-        f"No training row of {explanation.label[0]} stands out: {n_tied} have the same share of its "
-        "density, and"
+        f"No training row of {explanation.label[0]} stands out: {n_tied} have the same share of the class "
+        "density and"
     )
     assert explanation.sentences(0)["nearest"].startswith(sentence)
 
@@ -93,7 +93,8 @@ def test_a_row_that_stands_out_comes_first():
     assert explanation.stands_out[0]
     assert (np.diff(explanation.shares[0]) <= 0.0).all()
     assert explanation.sentences(0)["nearest"].startswith(
-        f"Training rows of a most like it, with their share of its density: row {explanation.rows[0, 0]} ("
+        "Training rows of a most like this row, with their share of the class density: row "
+        f"{explanation.rows[0, 0]} ("
     )
 
 
@@ -102,8 +103,8 @@ def test_the_caption_says_that_the_first_row_is_the_row_itself(stands_out):
     itself, others = (
         nearest_rows_caption("a", [equal, False], stands_out=stands_out, n_tied=1) for equal in (True, False)
     )
-    assert " The first of them equals this row. " in itself
-    assert itself.replace(" The first of them equals this row.", "") == others
+    assert " The first training row of the table equals this row. " in itself
+    assert itself.replace(" The first training row of the table equals this row.", "") == others
 
 
 def test_rows_of_a_small_class_are_all_listed():
@@ -111,7 +112,7 @@ def test_rows_of_a_small_class_are_all_listed():
         RodeoClassifier(bandwidth="class").fit([[0.0], [1.0], [1.1]], ["a", "b", "b"]).explain([[0.0]])
     )
     assert explanation.sentences(0)["nearest"].endswith(
-        "with their share of its density: row 0, which equals it (100%)."
+        "with their share of the class density: row 0, equal to this row (100%)."
     )
 
 
@@ -134,5 +135,5 @@ def test_the_command_says_that_no_row_stands_out(ten_groups, tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     run("fit", tmp_path / "t.csv", "-t", "group", "--model", tmp_path / "m.corral", "-q")
     sentence = run("explain", tmp_path / "m.corral", tmp_path / "t.csv", "--row", 130).stdout
-    assert "stands out: many have the same share of its density." in sentence
-    assert "by the variables with the most evidence, are row 130, which equals it, row " in sentence
+    assert "stands out: many have the same share of the class density." in sentence
+    assert "by the variables with the most evidence, are row 130, equal to this row, row " in sentence

@@ -347,7 +347,7 @@ def test_result_of_a_run_that_converged(table):
     assert display.figure_ is figure
     assert len(axes[0].lines) == 2  # nothing to extrapolate
     plt.close(figure)
-    with pytest.raises(ValueError, match="axes must be 3, got 2"):
+    with pytest.raises(ValueError, match="axes must have 3 matplotlib Axes, got 2"):
         display.plot([None, None])
 
 

@@ -46,12 +46,12 @@ def test_a_trial_cut_short_is_measured_again_and_no_other(tmp_path):
     [
         ("x low (2; others 6.5)", "x low (2; others 5.5)"),
         (
-            "x low (2; 5 in 1 of 2 other classes; 6.5 in all others)",
-            "x low (2; 5 in 2 of 2 other classes; 6.5 in all others)",
+            "x low (2; 5 in 1 of 2 other classes; 6.5 in all other rows)",
+            "x low (2; 5 in 2 of 2 other classes; 6.5 in all other rows)",
         ),
         (
-            "x low (2; 5 in 1 of 2 other classes; 6.5 in all others)",
-            "x low (2; 6 in 1 of 2 other classes; 6.5 in all others)",
+            "x low (2; 5 in 1 of 2 other classes; 6.5 in all other rows)",
+            "x low (2; 6 in 1 of 2 other classes; 6.5 in all other rows)",
         ),
         ("x narrow (1.5 to 2.5; others 5.25 to 7.75)", "x wide (1.5 to 2.5; others 5.25 to 7.75)"),
         ("x 1.5 to 4 more often (67%; others 17%)", "x 1.5 to 4 more often (67%; others 33%)"),

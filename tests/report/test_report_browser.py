@@ -32,6 +32,7 @@ from sklearn.metrics import confusion_matrix
 from corral import HeldOut, LSPClassifier, RodeoClassifier, estimate_sample_sizes, write_report
 from corral.datasets import load_penguins, make_ten_groups
 from corral.parallel import Computation
+from corral.sentences.rows import REASONS_TO_LOOK
 
 AXE = Path(__file__).parents[2] / "build" / "axe" / "package" / "axe.min.js"
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -252,7 +253,7 @@ def pick(browser, name):
 
 
 def misreading(truth, label, probability):
-    advice = ": check the record or the measurements" if probability >= 0.9 else ""
+    advice = "; check the record or the measurements" if probability >= 0.9 else ""
     return f"recorded {truth}, predicted {label}{advice}."
 
 
@@ -309,7 +310,7 @@ def test_rows_equal_explain(plain, model):
     resting = next(i for i in range(len(X)) if explanation.caution(i))
     for i in (0, 17, 41, 79, resting):
         pick(plain, X.index[i])
-        assert one(plain, "#row h3").text == f"Row {X.index[i]}, labelled {explanation.label[i]}"
+        assert one(plain, "#row h3").text == f"Row {X.index[i]}, labeled {explanation.label[i]}"
         verdict = explanation.sentences(i, f"Row {X.index[i]}")["label"]
         right = explanation.label[i] == y[i]
         judgement = "Right." if right else f"Wrong: {misreading(y[i], explanation.label[i], proba[i].max())}"
@@ -342,7 +343,7 @@ def test_the_waterfall_adds_up_to_the_odds_of_explain(plain, model):
         strongest = np.argsort(-np.abs(evidence.round(2)), kind="stable")[:12]
         rest = np.delete(evidence, strongest).sum()
         expected = [
-            ["before any variable", signed(explanation.base[i])],
+            ["without any variable", signed(explanation.base[i])],
             *([f"x{j} = {explanation.values[i, j]:.4g}", signed(evidence[j])] for j in strongest),
             ["2 other variables", signed(rest)],
             ["log odds", signed(explanation.log_odds[i])],
@@ -678,11 +679,12 @@ def test_rows_that_deserve_a_look_are_linked(browser, model, far):
     ambiguous = proba[:, -2] >= proba[:, -1] / 2
     assert wrong.any()
     assert novel.any()
-    assert (
-        f"{wrong.sum()} wrong, {novel.sum()} novel, {resting.sum()} resting on one row or group, "
-        f"{ambiguous.sum()} ambiguous." in one(browser, "#look").text
-    )
-    assert "The 8 rows on this page whose recorded class has the least prob" in one(browser, "#look").text
+    counts = {"wrong": wrong, "novel": novel, "resting on one row or group": resting, "ambiguous": ambiguous}
+    texts = [
+        REASONS_TO_LOOK[name][int(is_so.sum() != 1)].format(n=is_so.sum()) for name, is_so in counts.items()
+    ]
+    assert f"{', '.join(texts[:3])}, and {texts[3]}." in one(browser, "#look").text
+    assert "The 8 rows on this page whose recorded class has the lowest prob" in one(browser, "#look").text
     lines = cells(browser, "#look")
     recorded = fitted.predict_proba(far)[np.arange(len(y)), np.searchsorted(fitted.classes_, y)]
     least = np.argsort(recorded, kind="stable")[:8]
@@ -736,7 +738,7 @@ def test_rows_with_names_are_called_by_them(browser, model, tmp_path):
     fitted = quick().fit(named, y)
     drawn(browser, write_report(fitted, named, y, tmp_path / "r.html").as_uri())
     pick(browser, "P003")
-    assert one(browser, "#row h3").text == f"patient P003, labelled {fitted.predict(named)[3]}"
+    assert one(browser, "#row h3").text == f"patient P003, labeled {fitted.predict(named)[3]}"
     support = [line[0] for line in row_table(browser, "Nearest training rows")]
     assert support == ["this row", *fitted.explain(named.iloc[[3]]).row_names[0]]
     typical = cells(browser, ".class-page:not([hidden]) .values")
@@ -997,9 +999,9 @@ def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, far):
     click(browser, "#filter-novel")
     assert len(listed(browser)) == novel.sum()
     text = one(browser, "#row").text
-    assert "⚠ It is novel: unlike all training rows; from " in text
+    assert "⚠ This row is novel: unlike the training rows; the row differs from " in text
     value = rf"{X.columns[3]} = 10\d\.\d \((\d) typically (0\.\d+); from -?[\d.]+ to [\d.]+\)"
-    sentence = f"the nearest class, it differs most by {value}"
+    sentence = f"the nearest class, most in {value}"
     label, typical = re.search(sentence, text).groups()
     assert float(typical) == pytest.approx(fitted.describe().typical[int(label) - 1, 3], abs=1e-4)
     assert row_table(browser, "Probabilities")[0][1] in one(browser, "#row .verdict").text

@@ -1,4 +1,4 @@
-"""Displays as in scikit-learn: `from_...` computes, `plot` draws (needs matplotlib)."""
+"""Displays as in scikit-learn: `from_...` computes what is drawn, and `plot` draws it (needs matplotlib)."""
 
 from corral.display.bandwidths import BandwidthDisplay
 from corral.display.explanation import ExplanationDisplay

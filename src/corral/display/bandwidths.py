@@ -38,14 +38,14 @@ _INITIAL: dict[str, Any] = {
 class BandwidthDisplay:
     """Box plots of bandwidths: one panel for each class, one box for each variable.
 
-    A low box shows a variable in which the class's density varies; a box near the initial bandwidth shows a
-    variable in which the density is flat. Make it with `from_estimator`; all parameters are stored as
+    In a variable with a low box the density of the class varies; in a variable with a box near the initial
+    bandwidth the density is flat. `from_estimator` makes this display; all parameters are stored as
     attributes.
 
     Parameters
     ----------
     bandwidths : sequence of ndarrays of shape (n_rows, n_features)
-        Bandwidths at the rows of each panel; a panel may have no rows.
+        Bandwidths at the rows of each panel. A panel may have no rows.
     titles : sequence of str
         Titles of the panels.
     feature_names : sequence of str
@@ -53,7 +53,7 @@ class BandwidthDisplay:
     initial_bandwidths : sequence of float, default=None
         Initial bandwidth of each panel, drawn as a line.
     relevant : ndarray of shape (n_panels, n_features), bool, default=None
-        Variables whose boxes are filled.
+        Variables whose boxes are filled. If None, no box is filled.
     units : str, default="scaled units"
         Units of the bandwidths.
 
@@ -65,7 +65,7 @@ class BandwidthDisplay:
 
     See Also
     --------
-    RodeoClassifier.local_bandwidths : Computes what is drawn here.
+    RodeoClassifier.local_bandwidths : Computes the bandwidths.
 
     Examples
     --------
@@ -96,15 +96,16 @@ class BandwidthDisplay:
         Parameters
         ----------
         estimator : RodeoClassifier or RodeoDensity, or Pipeline that ends in one
-            A fitted estimator. A density has one panel. If bandwidths do not depend on the row
+            A fitted estimator. A density has one panel. If bandwidths are the same at all rows
             (``bandwidth="class"``), boxes are lines.
         X : array-like of shape (n_samples, n_features)
-            Rows that were not used in `fit`: bandwidths at a training row are smaller, since it counts
-            itself.
+            Rows that were not used in `fit`: at a training row bandwidths are smaller, because the row itself
+            is part of the density.
         y : array-like of shape (n_samples,), default=None
-            Classes of the rows; by default the predicted classes, as in the paper. Ignored for a density.
+            Classes of the rows, by default the predicted classes, as in the paper. Ignored if the estimator
+            is a density.
         axes : matplotlib Axes, default=None
-            Where to draw, one for each panel; by default a new figure.
+            Axes to draw in, one for each panel; by default a new figure.
 
         Returns
         -------
@@ -138,7 +139,7 @@ class BandwidthDisplay:
         Parameters
         ----------
         axes : matplotlib Axes, default=None
-            Where to draw, one for each panel; by default a new figure.
+            Axes to draw in, one for each panel; by default a new figure.
 
         Returns
         -------
@@ -159,7 +160,7 @@ class BandwidthDisplay:
             self.figure_.supylabel(labels["ylabel"], fontsize="medium")
             self._add_legend()
             if has_spare:
-                self.axes_[-2].tick_params(labelbottom=True)  # nothing is below it
+                self.axes_[-2].tick_params(labelbottom=True)  # no panel is below this panel
         else:
             for axis in self.axes_:
                 axis.set(**labels)
@@ -180,7 +181,7 @@ class BandwidthDisplay:
                 h,
                 positions=np.arange(d),
                 widths=0.7,
-                manage_ticks=False,  # otherwise every box sets all ticks again
+                manage_ticks=False,  # otherwise each box would set all ticks again, which is slow
                 patch_artist=True,
                 boxprops={"facecolor": "white", "edgecolor": "0.3", "linewidth": 0.8},
                 whiskerprops={"color": "0.3", "linewidth": 0.8},
@@ -190,7 +191,7 @@ class BandwidthDisplay:
             )
             for j in [] if self.relevant is None else np.flatnonzero(self.relevant[k]):
                 boxes["boxes"][j].set_facecolor(_RELEVANT)
-                boxes["medians"][j].set_color(BLUE)  # a box without height shows its median only
+                boxes["medians"][j].set_color(BLUE)  # of a box without height only the median is visible
             for artist in chain.from_iterable(boxes.values()):
                 artist.set_in_layout(False)  # boxes lie inside the panel, and measuring all of them is slow
         else:

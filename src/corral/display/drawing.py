@@ -1,4 +1,4 @@
-"""Colours, axes and names that all displays share."""
+"""Colors, axes and names that all displays share."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from corral.estimators.pipelines import last_step
 from corral.estimators.validation import check_position
 
-# Colours of Okabe and Ito, which readers with any colour vision distinguish.
+# Colors of Okabe and Ito, which readers with any color vision distinguish.
 BLUE, VERMILION = "#0072B2", "#D55E00"
-COLOURS = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+COLORS = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 GREY = "0.6"
 
 # Units of scaled values, by the parameter `scale`.
@@ -24,7 +24,7 @@ UNITS = {
     None: "units of the data",
 }
 
-# Size of names on an axis in points, and number of letters that are shown.
+# Size of names on an axis in points, and most letters of a name.
 SMALL = 7
 LONGEST_NAME = 20
 
@@ -39,7 +39,7 @@ def pyplot() -> Any:
 
 
 def panels(axes: Any, n: int, *, lines: int = 1, columns: int = 1, **options: Any) -> NDArray[Any]:
-    """Return n axes, given or of a new figure, as a flat array; refuse another number."""
+    """Return the given axes, or n axes of a new figure, as a flat array; there must be n axes."""
     if axes is None:
         _, grid = pyplot().subplots(lines, columns, squeeze=False, layout="constrained", **options)
         for spare in grid.ravel()[n:]:
@@ -47,12 +47,12 @@ def panels(axes: Any, n: int, *, lines: int = 1, columns: int = 1, **options: An
         axes = grid.ravel()[:n]
     flat = np.ravel(np.asarray(axes, dtype=object))
     if flat.size != n:
-        raise ValueError(f"axes must be {n}, got {flat.size}.")
+        raise ValueError(f"axes must have {n} matplotlib Axes, got {flat.size}.")
     return flat
 
 
 def require(display: type, estimator: Any, name: str) -> Any:
-    """Return an estimator, or the last step of a pipeline; refuse it if it lacks the attribute `name`."""
+    """Return the estimator, or the last step of a pipeline; TypeError if it lacks the attribute `name`."""
     last = last_step(estimator)
     if not hasattr(last, name):
         raise TypeError(f"{display.__name__} cannot draw a {type(last).__name__}: it has no {name}.")
@@ -60,24 +60,24 @@ def require(display: type, estimator: Any, name: str) -> Any:
 
 
 def one_row(X: Any, sample: Any) -> Any:
-    """One row of a table as a table, so that an estimator can check its columns."""
+    """Return one row as a table of one row, so that an estimator can check its columns."""
     i = check_position("sample", sample, len(X))
     return (X.iloc if hasattr(X, "iloc") else X)[i : i + 1]
 
 
 def short_name(name: Any) -> str:
-    """Shorten a name for an axis."""
+    """Return the name as text, shortened for an axis."""
     text = str(name)
     return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def name_room(names: Sequence[str]) -> float:
-    """Height in inches of upright names below an axis."""
+    """Return the height in inches of upright names below an axis."""
     return SMALL / 120.0 * max(len(short_name(name)) for name in names)
 
 
 def name_variables(axes: Any, names: Sequence[str]) -> None:
-    """Write names below the x axis, as many as have room, upright if they would overlap."""
+    """Write as many names below the x axis as fit, upright if names would overlap otherwise."""
     inches = axes.figure.get_size_inches()[0] * axes.get_position().width
     points = 72.0 * inches / len(names)
     every = max(1, int(np.ceil(1.2 * SMALL / points)))

@@ -1,4 +1,4 @@
-"""ExplanationDisplay: the evidence for the label of a sample."""
+"""ExplanationDisplay: the evidence for the label of a sample, and the closest training rows."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from corral.estimators.validation import check_integer, check_position
 from corral.sentences.numbers import counted, value_text
 from corral.sentences.rows import training_row
 
-# Evidence that would be written as 0.00 gets no bar.
+# Evidence below this limit would be written as 0.00 and gets no bar.
 _LEAST = 0.005
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ExplanationDisplay:
-    """Why a sample got its label: evidence from the priors to the log odds, and the closest training rows.
+    """Why a sample has its label: priors and evidence that add up to the log odds, and closest training rows.
 
-    Each bar begins where the bar above it ends, because the evidence adds up. Make it with `from_explanation`
-    or `from_estimator`; all parameters are stored as attributes.
+    The rival is the class with which the label is compared. Each bar begins where the bar above it ends,
+    because priors and evidence add up. `from_explanation` and `from_estimator` make this display; all
+    parameters are stored as attributes.
 
     Parameters
     ----------
     label, rival : label
-        The predicted class, and the class it is compared with.
+        The predicted class, and the class with which it is compared.
     probability : ndarray of shape (2,)
-        Probabilities of label and rival.
+        Probabilities of the label and of the rival.
     feature_names : sequence of str
         Names of the variables.
     values : ndarray of shape (n_features,)
@@ -43,11 +44,11 @@ class ExplanationDisplay:
     rows : ndarray of shape (n_listed,)
         Positions of the training rows with the largest shares.
     shares : ndarray of shape (n_listed,)
-        Shares of these rows in the label's density.
+        Part of the label's density at the sample that comes from each of these rows.
     base : float, default=0.0
-        Log odds by the priors alone; drawn as 0 if it is infinite.
+        Log odds of label and rival from the priors alone; drawn as 0 if infinite.
     row_names : ndarray of shape (n_listed,), default=None
-        Names of the rows, by default their positions.
+        Names of the training rows; by default their positions.
 
     Attributes
     ----------
@@ -57,7 +58,7 @@ class ExplanationDisplay:
 
     See Also
     --------
-    RodeoClassifier.explain : Computes what is drawn here.
+    RodeoClassifier.explain : Computes the explanation.
 
     Examples
     --------
@@ -95,9 +96,10 @@ class ExplanationDisplay:
         sample : int, default=0
             Position of the sample in the explanation.
         max_variables : int, default=12
-            Number of bars of single variables, with the strongest evidence first; the others share one bar.
+            Number of bars of single variables, the strongest evidence first. All other variables have one
+            bar together.
         axes : two matplotlib Axes, default=None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default a new figure.
 
         Returns
         -------
@@ -140,16 +142,16 @@ class ExplanationDisplay:
         X : array-like of shape (n_samples, n_features)
             Samples.
         sample : int, default=0
-            Position of the sample to explain; the others are not read.
+            Position of the sample in `X`. Other samples are not read.
         against : label, default=None
-            The class to compare with the predicted class; by default, and if it is the predicted class, the
-            next class by prior times density.
+            The rival. If None, or if `against` is the predicted class, the rival is the other class with the
+            largest product of prior and density.
         n_rows : int, default=5
-            Number of listed training rows that support the label.
+            Number of training rows that are listed.
         max_variables : int, default=12
-            Number of bars of single variables, with the strongest evidence first.
+            Number of bars of single variables, the strongest evidence first.
         axes : two matplotlib Axes, default=None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default a new figure.
 
         Returns
         -------
@@ -165,9 +167,9 @@ class ExplanationDisplay:
         Parameters
         ----------
         axes : two matplotlib Axes, default=None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default a new figure.
         max_variables : int, default=12
-            Number of bars of single variables, with the strongest evidence first.
+            Number of bars of single variables, the strongest evidence first.
 
         Returns
         -------
@@ -192,7 +194,7 @@ class ExplanationDisplay:
         return self
 
     def _lines(self, max_variables: int) -> tuple[Floats, list[str]]:
-        """Terms of the log odds, one for each line but the last, and the names of all lines."""
+        """Return the terms of the log odds, one for each line except the last, and the names of all lines."""
         order = np.argsort(-np.abs(self.evidence), kind="stable")
         named = order[np.abs(self.evidence[order]) >= _LEAST][:max_variables].tolist()
         others = np.delete(self.evidence, named)

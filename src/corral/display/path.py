@@ -1,4 +1,4 @@
-"""RodeoPathDisplay: how the Rodeo chose the bandwidths at a sample."""
+"""RodeoPathDisplay: how the Rodeo chose the bandwidths at a sample, sweep by sweep."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from corral.array_types import Integers
-from corral.display.drawing import COLOURS, GREY, UNITS, one_row, panels, require, short_name
+from corral.display.drawing import COLORS, GREY, UNITS, one_row, panels, require, short_name
 from corral.estimators.pipelines import rows_of_last_step
 from corral.estimators.rodeo_density import RodeoDensity
 from corral.estimators.validation import check_integer, feature_names
 from corral.rodeo.path import RodeoPath
 
-# Markers of bandwidths that are stopped by the test, and by the floor.
+# Markers of bandwidths that the test stops, and of bandwidths that the floor (the least bandwidth) stops.
 _MARKERS = ("o", "v")
 
 
@@ -24,10 +24,11 @@ _MARKERS = ("o", "v")
 class RodeoPathDisplay:
     r"""How the Rodeo chose the bandwidths of one sample, sweep by sweep.
 
-    The upper axes show the bandwidth of each variable after each sweep. The lower axes show
-    :math:`|Z_j| / \lambda_j`, which must exceed 1 for the bandwidth to shrink further. A marker shows where a
-    variable stops: a circle if the test stops it, a triangle if the bandwidth has reached its floor. Make it
-    with `from_estimator`; all parameters are stored as attributes.
+    In each sweep, the Rodeo tests each variable and shrinks its bandwidth if the test finds that the density
+    varies. The upper axes show the bandwidth of each variable after each sweep. The lower axes show
+    :math:`|Z_j| / \lambda_j`, which must exceed 1 for the bandwidth to shrink further. A marker is drawn
+    where the bandwidth of a variable stops: a circle if the test stops it, a triangle if the bandwidth has
+    reached its floor. `from_estimator` makes this display; all parameters are stored as attributes.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ class RodeoPathDisplay:
 
     See Also
     --------
-    RodeoClassifier.bandwidth_path : Computes what is drawn here.
+    RodeoClassifier.bandwidth_path : Computes the bandwidths and ratios.
 
     Examples
     --------
@@ -79,7 +80,7 @@ class RodeoPathDisplay:
         max_variables: int = 6,
         axes: Any = None,
     ) -> Self:
-        """Follow the Rodeo at one sample and draw it.
+        """Compute and draw the bandwidths of all sweeps at one sample.
 
         Parameters
         ----------
@@ -88,13 +89,15 @@ class RodeoPathDisplay:
         X : array-like of shape (n_samples, n_features)
             Samples.
         sample : int, default=0
-            Position of the sample to follow; the others are not read.
+            Position of the sample in `X`. Other samples are not read.
         label : label, default=None
-            The class whose density is estimated; by default the predicted class. Not for `RodeoDensity`.
+            Class whose density is estimated, by default the predicted class. Must be None for a
+            `RodeoDensity`.
         max_variables : int, default=6
-            Number of variables in colour, those that shrink most; the others are grey.
+            Number of variables in color: the variables with the smallest bandwidths. Other variables are
+            grey.
         axes : two matplotlib Axes, default=None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default a new figure.
 
         Returns
         -------
@@ -119,9 +122,10 @@ class RodeoPathDisplay:
         Parameters
         ----------
         axes : two matplotlib Axes, default=None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default a new figure.
         max_variables : int, default=6
-            Number of variables in colour, those that shrink most; the others are grey.
+            Number of variables in color: the variables with the smallest bandwidths. Other variables are
+            grey.
 
         Returns
         -------
@@ -132,8 +136,8 @@ class RodeoPathDisplay:
         self.figure_ = bandwidth_axes.figure
         others = np.setdiff1d(np.arange(len(self.feature_names)), named)
         grey = [self._plot_variable(j, GREY, linewidth=0.7) for j in others.tolist()]
-        coloured = [
-            self._plot_variable(j, COLOURS[i % len(COLOURS)], linewidth=1.8)
+        colored = [
+            self._plot_variable(j, COLORS[i % len(COLORS)], linewidth=1.8)
             for i, j in enumerate(named.tolist())
         ]
         ratio_axes.axhline(1.0, color="black", linestyle=":", linewidth=1.2)
@@ -146,8 +150,8 @@ class RodeoPathDisplay:
             axis.spines[["top", "right"]].set_visible(False)
         names = [f"{short_name(self.feature_names[j])}: {self.path.bandwidths[-1, j]:.3g}" for j in named]
         if grey:
-            names.append(f"{len(grey)} {'more' if coloured else 'in all'}")
-        self._add_legends([*coloured, *grey[:1]], names)
+            names.append(f"{len(grey)} {'more' if colored else 'in all'}")
+        self._add_legends([*colored, *grey[:1]], names)
         return self
 
     def _set_scales(self) -> None:
@@ -172,13 +176,13 @@ class RodeoPathDisplay:
             axis.xaxis.set_major_locator(MaxNLocator(integer=True))
 
     def _strongest(self) -> Integers:
-        """Variables that shrink, smallest bandwidth first; variables that the floor stopped come last."""
+        """Return variables whose bandwidth shrinks, the smallest first; variables at the floor come last."""
         h = self.path.bandwidths[-1]
         order = np.lexsort((h, self.path.at_floor))
         return order[self.path.n_tests[order] > 1]
 
     def _plot_variable(self, j: int, color: str, linewidth: float) -> Any:
-        """Draw a line while the variable is tested, a marker where it stops, and dots after that."""
+        """Draw a line while the variable is tested, a marker at the last test, and dots after it."""
         bandwidth_axes, ratio_axes = self.axes_
         h, ratios = self.path.bandwidths[:, j], self.path.ratios[:, j]
         stop = int(self.path.n_tests[j])
@@ -196,7 +200,7 @@ class RodeoPathDisplay:
         return line
 
     def _add_legends(self, lines: list[Any], names: list[str]) -> None:
-        """Add names beside the bandwidths, and the meaning of lines and markers beside the ratios."""
+        """Add a legend of variables to the upper axes, and one of lines and markers to the lower axes."""
         from matplotlib.lines import Line2D
 
         bandwidth_axes, ratio_axes = self.axes_

@@ -1,4 +1,4 @@
-"""RelevanceDisplay: the map of the variables that mark each class."""
+"""RelevanceDisplay: a map of the variables that describe each class."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from corral.estimators.validation import check_choice, feature_names
 
 
 class _Kind(NamedTuple):
-    """A way in which a class may differ: colour map as in the report, marker, and names of the ends."""
+    """A way in which a class may differ: color map as in the report, marker, and names of the ends."""
 
-    colours: str
+    colors: str
     marker: Any
     low: str
     high: str
@@ -32,7 +32,7 @@ _KINDS = {
     "otherwise": _Kind("BrBG_r", "D", "less often", "more often"),
 }
 
-# Without directions all cells are of one kind. Small bandwidths, which show relevance, are red.
+# Without directions all cells are of one kind. Small bandwidths, which mean relevance, are red.
 _PLAIN = {
     "effect": _Kind("RdBu_r", "o", "low", "high"),
     "zscore": _Kind("RdBu", "o", "small bandwidth", "large bandwidth"),
@@ -40,20 +40,20 @@ _PLAIN = {
 
 
 def _kind_of(direction: str) -> str:
-    """The kind of a direction; without a direction the first kind, since the effect is 0."""
+    """Return the kind of a direction; the first kind if there is no direction, because the effect is 0."""
     word = kind_of_direction(direction)
     return next(name for name, kind in _KINDS.items() if word in ("", kind.low, kind.high))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RelevanceDisplay:
-    """A map of classes by variables: how each class differs from its background, with its markers.
+    """A map of classes by variables: how each class differs from all other rows.
 
     Values of the class are higher in red cells and lower in blue cells, further apart in purple cells and
-    closer together in green cells. In brown cells a value is more frequent, or the difference is of another
-    kind; in teal cells a category is less frequent. A symbol shows that the variable describes the class: a
-    dot for high and low, a bar for narrow and wide, a diamond for other differences. Make it with
-    `from_estimator`; all parameters are stored as attributes.
+    closer together in green cells. A value, range or category is more frequent in brown cells and less
+    frequent in teal cells. A variable with a symbol describes the class: the symbol is a dot for high and
+    low, a bar for narrow and wide, a diamond for more often and less often. `from_estimator` makes this
+    display; all parameters are stored as attributes.
 
     Parameters
     ----------
@@ -66,8 +66,8 @@ class RelevanceDisplay:
     feature_names : sequence of str
         Names of the variables.
     direction : ndarray of shape (n_classes, n_features), str, default=None
-        Direction of each difference, as in `Description`; by default all symbols are dots, and cells red or
-        blue.
+        Direction of each difference, as in `Description`. If None, all symbols are dots, and all cells are
+        red or blue.
     quantity : {"effect", "zscore"}, default="effect"
         Meaning of `values`.
 
@@ -80,7 +80,7 @@ class RelevanceDisplay:
 
     See Also
     --------
-    RodeoClassifier.describe : Computes what is drawn here.
+    RodeoClassifier.describe : Computes the effects.
 
     Examples
     --------
@@ -107,17 +107,17 @@ class RelevanceDisplay:
     def from_estimator(
         cls, estimator: Any, *, quantity: Literal["effect", "zscore"] = "effect", ax: Any = None
     ) -> Self:
-        """Draw the markers of the classes of a fitted estimator.
+        """Draw the map of a fitted estimator.
 
         Parameters
         ----------
         estimator : classifier or selector, or Pipeline that ends in one
             A fitted estimator.
         quantity : {"effect", "zscore"}, default="effect"
-            Meaning of the colours: the effects of `describe`, or the paper's z-scores of mean bandwidths,
-            `zscores_`, of RodeoClassifier and RodeoSelector.
+            Meaning of the colors: the effects of `describe`, or the paper's z-scores of mean bandwidths
+            (the attribute `zscores_` of RodeoClassifier and RodeoSelector).
         ax : matplotlib Axes, default=None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default a new figure.
 
         Returns
         -------
@@ -144,7 +144,7 @@ class RelevanceDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default a new figure.
 
         Returns
         -------
@@ -159,7 +159,7 @@ class RelevanceDisplay:
         kinds, table = np.full(self.values.shape, "relevant"), {"relevant": _PLAIN[self.quantity]}
         if self.direction is not None:
             kinds, table = np.vectorize(_kind_of, otypes=[object])(self.direction), _KINDS
-        self._colour(ax, kinds, table)
+        self._draw_cells(ax, kinds, table)
         self._add_markers(ax, kinds, table)
         name_variables(ax, self.feature_names)
         ax.set_yticks(np.arange(n_classes), [short_name(label) for label in self.classes], parse_math=False)
@@ -167,19 +167,19 @@ class RelevanceDisplay:
         ax.tick_params(labelsize=SMALL)
         return self
 
-    def _colour(self, ax: Any, kinds: NDArray[Any], table: dict[str, _Kind]) -> None:
-        """Draw the cells in the colours of their kinds, and a colour bar for each kind."""
+    def _draw_cells(self, ax: Any, kinds: NDArray[Any], table: dict[str, _Kind]) -> None:
+        """Draw the cells in the colors of their kinds, and a color bar for each kind."""
         # Effects have fixed limits, so that maps of different tables can be compared.
         limit = 1.0 if self.quantity == "effect" else max(1.0, float(np.abs(self.values).max()))
         scale = {"vmin": -limit, "vmax": limit, "aspect": "auto", "interpolation": "nearest"}
         first, *_ = table.values()
-        self.im_ = ax.imshow(self.values, cmap=first.colours, **scale)
+        self.im_ = ax.imshow(self.values, cmap=first.colors, **scale)
         present = [name for name in table if (kinds == name).any()]
         zero = "effect 0" if self.quantity == "effect" else "z-score 0"
-        for i, name in enumerate(present, start=1):  # bars stand one above the other
+        for i, name in enumerate(present, start=1):  # color bars are drawn one above the other
             kind, image = table[name], self.im_
             if kind is not first:
-                image = ax.imshow(np.ma.masked_where(kinds != name, self.values), cmap=kind.colours, **scale)
+                image = ax.imshow(np.ma.masked_where(kinds != name, self.values), cmap=kind.colors, **scale)
             height = 1.0 / len(present)
             place = ax.inset_axes([1.02, 1.0 - (i - 0.2) * height, 0.03, 0.7 * height])
             ends = [f"{-limit:.2g}: {kind.low}", zero, f"{limit:.2g}: {kind.high}"]

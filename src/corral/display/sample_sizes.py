@@ -1,4 +1,4 @@
-"""SampleSizeDisplay: the number of rows that classes need."""
+"""SampleSizeDisplay: curves of the result of `estimate_sample_sizes`."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from corral.display.drawing import panels
 from corral.planning import LearningCurve, SampleSizes
 from corral.planning.curve import TIMES
 
-# Points of a curve that is drawn.
+# Points of each curve.
 _N_POINTS = 40
 
 
 class SampleSizeDisplay:
-    """Result of `estimate_sample_sizes`.
+    """Curves of the result of `estimate_sample_sizes`, against the number N of rows of all classes.
 
-    For a bound: epsilon, rows of each class and accuracy against N, step by step. For a learning curve:
-    accuracy, log loss and recall of each class, as measured and as expected for up to four times the rows,
-    with 90 % intervals. Make it with `from_result`.
+    For a bound: epsilon, rows of each class and accuracy of each step. For a learning curve: accuracy, log
+    loss and recall of each class, as measured and as expected for up to four times the rows, with 90%
+    intervals. `from_result` makes this display.
 
     Parameters
     ----------
     result : SampleSizes or LearningCurve
-        The result; stored as an attribute.
+        The result, stored as an attribute.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class SampleSizeDisplay:
 
     See Also
     --------
-    estimate_sample_sizes : Computes what is drawn here.
+    estimate_sample_sizes : Computes the result.
 
     Examples
     --------
@@ -62,8 +62,9 @@ class SampleSizeDisplay:
         Parameters
         ----------
         result : SampleSizes or LearningCurve
+            The result.
         axes : three matplotlib Axes, default=None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default a new figure.
 
         Returns
         -------
@@ -77,7 +78,7 @@ class SampleSizeDisplay:
         Parameters
         ----------
         axes : three matplotlib Axes, default=None
-            Where to draw; by default a new figure.
+            Axes to draw in; by default a new figure.
 
         Returns
         -------
@@ -117,7 +118,7 @@ def _plot_bound(axes: NDArray[Any], result: SampleSizes) -> None:
 
 
 def _plot_curve(axes: NDArray[Any], curve: LearningCurve) -> None:
-    """Draw accuracy, log loss and recall against rows, measured and expected."""
+    """Draw measured and expected accuracy, log loss and recall against the number of rows."""
     accuracy_axes, log_loss_axes, recall_axes = axes
     measured = curve.measured
     _plot_expected(accuracy_axes, curve.accuracy, measured.accuracies, curve, "all classes")

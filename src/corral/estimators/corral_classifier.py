@@ -163,7 +163,7 @@ class CorralClassifier(DensityClassifier):
     True
     >>> print(classifier.describe())
     1: x0 narrow (-0.05597 to 0.06337; others -0.2504 to 0.1591), x1 low (-0.01653; others 0.1698)
-    2: x0 high (0.1591; others -0.137), labels also rest on x1
+    2: x0 high (0.1591; others -0.137), x1 does not describe the class, but carries much evidence for it
     3: x0 low (-0.2506; others 0.07095)
     """
 

@@ -146,7 +146,7 @@ def describe(estimator: Any) -> Description:
     >>> X, y = make_shifted_groups(100, groups=(4, 5), random_state=0)
     >>> pipeline = make_pipeline(MinMaxScaler(), CorralClassifier(random_state=0)).fit(X, y)
     >>> print(describe(pipeline))
-    4: the same variables as for 5, the other way round
+    4: the same variables as for 5, in the opposite direction
     5: x0 high ...
     """
     description: Description = _require(estimator, "describe").describe()

@@ -1,6 +1,9 @@
 """Scores of classifiers on held-out rows.
 
-`splits` divides rows, `held_out` predicts the held-out rows, `scores` and `ranking` score the predictions,
-`intervals` has their 95 % intervals, `advice` says when labels are of no use, and `baselines` has classifiers
-to compare with.
+- ``splits``: divide a table into training rows and held-out rows
+- ``held_out``: predict held-out rows
+- ``scores``, ``ranking``: score predictions
+- ``intervals``: 95% intervals of scores
+- ``advice``: sentences on labels that are of little use
+- ``baselines``: classifiers to compare with
 """

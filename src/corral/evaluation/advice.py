@@ -19,7 +19,7 @@ from corral.sentences.scores import (
 
 
 def advice_on_labels(estimator: Any, predictions: HeldOut) -> list[str]:
-    """Say whether labels are no better than the class frequencies, and which classes are rarely called."""
+    """Say if labels are no better than the class frequencies, or if labels of some classes are rare."""
     advice = NO_DIFFERENCE if isinstance(estimator, CorralClassifier) else TRY_POOL
     comparison, scores = predictions.against_frequencies(), predictions.scores()
     if hasattr(estimator, "priors") and not are_empirical(estimator):
@@ -46,7 +46,7 @@ def advice_on_labels(estimator: Any, predictions: HeldOut) -> list[str]:
 
 
 def _advice_on_balanced_labels(comparison: FrequencyComparison, scores: Scores, advice: str) -> list[str]:
-    """Advice for priors other than the class frequencies, which do not aim at accuracy and log loss."""
+    """Return advice if priors are not the class frequencies, so that labels do not aim at accuracy."""
     chance = 1.0 / len(scores.by_class)
     balanced, auc = scores.intervals["balanced_accuracy"], scores.intervals.get("auc")
     if scores.auc is not None and balanced and auc and balanced[0] <= chance and auc[0] <= 0.5:

@@ -1,6 +1,6 @@
 """Baselines: naive Bayes and logistic regression for frames of numbers and categories.
 
-Both standardise numbers, so that the scale of a column does not matter.
+Both baselines standardize numbers, so the scale of a column does not matter.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from corral.array_types import Floats, Integers
 from corral.posterior import log_posterior
 
-# Most frequent categories of a column, which get a coefficient each: thousands would take minutes.
+# Most categories of a column that get a coefficient: fitting thousands of coefficients needs minutes.
 _MOST_CATEGORIES = 50
 
-# Larger numbers are clipped: the sum of their squares would not be finite.
+# Larger numbers are clipped, because the sum of their squares would not be finite.
 _LARGEST = 1e150
 
 
 def baselines(X: Any) -> dict[str, Any]:
-    """Return the baselines for a frame such as `X`, by name."""
+    """Return the baselines, by name, for a frame with the columns of `X`."""
     has_categories = any(hasattr(dtype, "categories") for dtype in X.dtypes)
     return {
         "naive Bayes" if has_categories else "Gaussian naive Bayes": MixedNaiveBayes(),
@@ -40,10 +40,10 @@ def baselines(X: Any) -> dict[str, Any]:
 
 
 class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
-    """Naive Bayes with normal densities of standardised numbers and frequencies of categories.
+    """Naive Bayes with normal densities of standardized numbers and frequencies of categories.
 
-    Missing numbers are replaced by medians; a missing category is a category of its own. Columns with one
-    value are left out.
+    Missing numbers are replaced by the median of the column; a missing category is a separate category.
+    Columns of numbers with only one value are left out.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
     """
 
     def fit(self, X: Any, y: NDArray[Any]) -> Self:
-        """Learn a frame of columns of numbers and of categories."""
+        """Fit the classifier to a frame with columns of numbers and of categories."""
         self.classes_, counts = np.unique(y, return_counts=True)
         self._log_prior = np.log(counts / counts.sum())
         numbers, categories = _columns(X)
@@ -61,7 +61,7 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probability of each class for each row of `X`, with the categories of the frame in `fit`."""
+        """Return probabilities (n_rows, n_classes); `X` must have the categories of the frame in `fit`."""
         log_joint = np.tile(self._log_prior, (len(X), 1))
         for columns, part in self._parts:
             log_joint += part.predict_log_proba(X[columns]) - self._log_prior  # each part includes the prior
@@ -70,9 +70,9 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
 
 
 class MixedLogisticRegression(ClassifierMixin, BaseEstimator):
-    """Logistic regression on standardised numbers and on one indicator per category.
+    """Logistic regression on standardized numbers and on one indicator per category.
 
-    Missing values are treated as `MixedNaiveBayes` does. The penalty is scikit-learn's default.
+    Missing values are treated as in `MixedNaiveBayes`. The penalty is the default of scikit-learn.
 
     Attributes
     ----------
@@ -81,13 +81,13 @@ class MixedLogisticRegression(ClassifierMixin, BaseEstimator):
     """
 
     def fit(self, X: Any, y: NDArray[Any]) -> Self:
-        """Learn a frame of columns of numbers and of categories."""
+        """Fit the classifier to a frame with columns of numbers and of categories."""
         numbers, categories = _columns(X)
         one_hot = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=_MOST_CATEGORIES)
         columns = make_column_transformer(
             (_standardized(), numbers), (make_pipeline(FunctionTransformer(_codes), one_hot), categories)
         )
-        # If no column varies, there are only the frequencies of the classes to learn.
+        # If no column varies, only the class frequencies can be learnt.
         last = LogisticRegression() if numbers or categories else DummyClassifier(strategy="prior")
         self._pipeline = make_pipeline(columns, last)
         with warnings.catch_warnings():  # a baseline need not converge fully
@@ -97,7 +97,7 @@ class MixedLogisticRegression(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probability of each class for each row of `X`, with the categories of the frame in `fit`."""
+        """Return probabilities (n_rows, n_classes); `X` must have the categories of the frame in `fit`."""
         with warnings.catch_warnings():
             warnings.filterwarnings(
                 "ignore", "Found unknown categories", UserWarning
@@ -107,7 +107,7 @@ class MixedLogisticRegression(ClassifierMixin, BaseEstimator):
 
 
 def _columns(X: Any) -> tuple[list[Any], list[Any]]:
-    """Names of the columns of numbers that vary, and of the columns of categories."""
+    """Return the names of the columns of numbers that vary, and of the columns of categories."""
     categories = [name for name in X.columns if hasattr(X[name].dtype, "categories")]
     numbers = [name for name in X.columns if name not in categories and X[name].nunique() > 1]
     return numbers, categories
@@ -119,14 +119,14 @@ def _standardized() -> Any:
 
 
 def _bounded(X: Any) -> Floats:
-    """Numbers whose squares do not overflow."""
+    """Clip numbers, so that their squares do not overflow."""
     return np.clip(np.asarray(X, dtype=np.float64), -_LARGEST, _LARGEST)
 
 
 def _learn_numbers(X: Any, y: NDArray[Any]) -> Any:
-    """Fit normal densities whose variances count one more row, with the variance of all rows, which is 1.
+    """Fit normal densities whose variances include one more row, at one standard deviation of all rows.
 
-    Otherwise a class in which a column is constant by chance would get no row that differs in it.
+    Without this row, a class in which a column is constant by chance would have density 0 elsewhere.
     """
     fitted = make_pipeline(_standardized(), GaussianNB()).fit(X, y)
     bayes = fitted[-1]
@@ -140,5 +140,5 @@ def _learn_categories(X: Any, y: NDArray[Any]) -> Any:
 
 
 def _codes(X: Any) -> Integers:
-    """Numbers of categories from 1 on, and 0 for missing values."""
+    """Return codes of categories from 1 on, and 0 for missing values."""
     return np.column_stack([X[name].cat.codes + 1 for name in X.columns]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Predictions of held-out rows, by classifiers that were fitted without them."""
+"""Predictions of held-out rows by classifiers that were not fitted to these rows."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class HeldOutPart:
     Attributes
     ----------
     estimator : the fitted classifier.
-    rows : positions of these rows in the table.
-    learnt_from : positions in the table of the rows that it was fitted to; None if these are of another
-        table.
+    rows : (n_rows,) positions of the held-out rows in the table.
+    learnt_from : (n_training,) positions in the table of the rows that the estimator was fitted to; None if
+        it was fitted to another table.
     """
 
     estimator: Any
@@ -55,7 +55,7 @@ EQUAL_TO_NONE = "equal to no training row"
 
 
 def claim_of_folds(n_folds: int, *, grouped: bool) -> str:
-    """The `claim` of rows that were held out in turn: no row took part in the fit that predicted it."""
+    """Return the `claim` for cross-validation, where no row took part in the fit that predicted the row."""
     return f"that were held out in {n_folds} folds, " + (_WITH_THEIR_GROUPS if grouped else "each once")
 
 
@@ -75,15 +75,17 @@ class HeldOut:
     proba : ndarray of shape (n_rows, n_classes)
         Probability of each class.
     claim : str, default="that took no part in fitting"
-        How the rows were held out. In a report it follows their number. With "of groups that took no part in
-        fitting", scores are stated for new groups.
+        How the rows were held out. In a report the claim follows the number of rows. With "of groups that
+        took no part in fitting", scores are stated for new groups.
     groups : ndarray of shape (n_rows,), default=None
-        Groups of the rows, such as patients: the labels of a group may be right or wrong together.
+        Groups of the rows, such as patients: the labels of a group may be right or wrong together. None if
+        rows have no groups.
     parts : sequence of HeldOutPart, default=()
-        Positions of the rows in a table, part by part, and the classifiers that were fitted without them: a
-        report shows these rows, explained by these classifiers. `of_folds` makes them.
+        Classifiers, each with the positions of the rows that it predicts and was not fitted to. A report
+        shows these rows, explained by these classifiers. `of_folds` makes the parts.
     baselines : mapping of str to HeldOut, default=None
-        Predictions of the same rows by other classifiers, by name: a report shows their scores as well.
+        Predictions of the same rows by other classifiers, by name. A report shows the scores of these
+        classifiers as well.
 
     See Also
     --------
@@ -123,21 +125,22 @@ class HeldOut:
         Parameters
         ----------
         estimator : classifier
-            Clones of it are fitted.
+            Classifier whose clones are fitted.
         X : DataFrame or array-like of shape (n_samples, n_features)
-            Rows. Duplicates share a fold, and the first of them is predicted.
+            Rows. Duplicates are in the same fold, and only the first of them is predicted.
         y : array-like of shape (n_samples,)
             Classes of the rows.
         cv : int, default=5
             Number of folds.
         groups : array-like of shape (n_samples,), default=None
-            The rows of a group share a fold.
+            Groups of the rows. The rows of a group are in the same fold.
         random_state : int, default=0
             Seed of the folds.
 
         Returns
         -------
         held_out : HeldOut
+            Predictions of all rows but duplicates, fold by fold.
         """
         table = X if hasattr(X, "shape") else np.asarray(X)
         labels = np.asarray(y)
@@ -170,26 +173,26 @@ class HeldOut:
         return labels
 
     def most_frequent_share(self) -> float:
-        """Share of the most frequent class among the rows."""
+        """Return the share of the most frequent class among the rows."""
         return float(np.unique(self.truth, return_counts=True)[1].max() / len(self.truth))
 
     def frequencies(self) -> HeldOut:
-        """The same rows, each predicted by the frequencies of the classes."""
+        """Return predictions of the same rows, where each probability is the share of the class."""
         shares = np.bincount(self._codes, minlength=self.classes.size) / len(self.truth)
         proba = np.tile(shares, (len(self.truth), 1))
         return HeldOut(self.classes, self.truth, proba, self.claim, self.groups)
 
     def share_right(self, chosen: Bools) -> tuple[float, tuple[float, float] | None]:
-        """Share of the chosen rows that get the right label, and its 95 % interval.
+        """Return the share of the chosen rows that get the right label, and its 95% interval.
 
-        The interval is Wilson's, for a random sample of rows, or of groups if rows have groups. It is None if
-        all chosen rows are of one group.
+        The interval is Wilson's interval for a random sample of rows, or of groups if rows have groups. The
+        interval is None if all chosen rows are of one group.
         """
         hits = self.labels == self.truth
         return float(hits[chosen].mean()), self._sampling.interval_of_hits(hits, chosen)
 
     def recalls(self) -> dict[Any, Recall]:
-        """Recall and most frequent error of each class that has rows, by label."""
+        """Return recall and most frequent error of each class that has rows, by label."""
         recalls, labels = {}, self.classes.tolist()
         for a, counts in enumerate(self.confusion()):
             n_right, n_rows = int(counts[a]), int(counts.sum())
@@ -202,12 +205,12 @@ class HeldOut:
         return recalls
 
     def confusion(self) -> Integers:
-        """Numbers of rows (n_classes, n_classes) by class and label."""
+        """Return the numbers of rows (n_classes, n_classes) by class (first axis) and label."""
         counts: Integers = confusion_matrix(self.truth, self.labels, labels=self.classes)
         return counts
 
     def reliability(self) -> list[Reliability]:
-        """Share of right labels for each interval of their probability that has rows."""
+        """Return the share of right labels in each interval of the label's probability that has rows."""
         confidence = self.proba.max(axis=1)
         bins = np.searchsorted(RELIABILITY_ENDS[1:-1], confidence, side="right")
         points = []
@@ -219,36 +222,36 @@ class HeldOut:
         return points
 
     def scores(self) -> Scores:
-        """Scores with 95 % intervals."""
+        """Return scores with 95% intervals."""
         return self._scores
 
     @cached_property
-    def _scores(self) -> Scores:  # a report needs them in many places
+    def _scores(self) -> Scores:  # a report needs scores in many places
         names = [str(label) for label in self.classes.tolist()]
         return score_predictions(self.proba, self._codes, names, self._sampling)
 
     def against_frequencies(self) -> FrequencyComparison:
-        """Compare the predictions with the most frequent class and with the frequencies of the classes."""
+        """Compare the predictions with the most frequent class and with the class frequencies."""
         return compare_with_frequencies(self.proba, self._codes, self._sampling)
 
     @property
     def rarer_class(self) -> Any:
-        """The class with fewer rows, for which a threshold is set; None unless there are two classes."""
+        """The class with fewer rows, for which a threshold is chosen; None if there are not two classes."""
         if self.classes.size != 2:
             return None
         n_rows = [int((self.truth == label).sum()) for label in self.classes]
         return self.classes.tolist()[int(n_rows[1] <= n_rows[0])]
 
     def thresholds(self, label: Any) -> list[Threshold]:
-        """Consequences of calling every row `label` whose probability of it is at least a threshold."""
+        """Return the consequences of calling rows `label` from each threshold of its probability on."""
         return thresholds(*self._ranked(label), np.array(THRESHOLDS))
 
     def ranking_curve(self, label: Any, most: int = 100) -> list[Threshold]:
-        """Points of the ROC and precision-recall curves of a class that has rows, at most `most`."""
+        """Return at most `most` points of the ROC and precision-recall curves of a class that has rows."""
         return curve(*self._ranked(label), most)
 
     def _ranked(self, label: Any) -> tuple[Floats, Bools]:
-        """The probability of a class at each row, and whether the row is of the class."""
+        """Return the probability of a class at each row (n_rows,), and whether the row is of the class."""
         return self.proba[:, self.classes.tolist().index(label)], self.truth == label
 
     @property
@@ -268,9 +271,9 @@ def held_out_predictions(
     splits: Sequence[Split],
     on_step: Callable[[str], None],
 ) -> dict[str, HeldOut]:
-    """Fit clones to the training part of every split and predict its held-out rows, by classifier.
+    """Fit clones to the training rows of each split and predict the held-out rows of the split.
 
-    Duplicates are held out together, and the first of them is predicted. `on_step` is called with a title
+    Returns the predictions of each classifier, by its name in `classifiers`. `on_step` is called with a title
     before each fit.
     """
     proba: dict[str, list[Floats]] = {name: [] for name in classifiers}
@@ -298,24 +301,24 @@ def held_out_predictions(
 
 
 def _check_classes_left(y: NDArray[Any], train: Integers, row_groups: RowGroups) -> None:
-    """Refuse a split that leaves no row of some class, or only one group of each class, to fit."""
+    """Raise ValueError if training rows lack a class, or have only one group of each class."""
     lost = np.setdiff1d(y, y[train]).tolist()
     if lost:
         raise ValueError(
-            f"to hold out whole groups would hold out all rows of the class {lost[0]!r}: collect more groups "
-            "of it, or leave it out."
+            f"holding out whole groups would hold out all rows of the class {lost[0]!r}: collect more groups "
+            "of this class, or leave the class out."
         )
     if row_groups.groups is not None and max(counts_by_class(row_groups.groups[train], y[train])) < 2:
         raise ValueError(
-            "to hold out whole groups would leave one group of each class to fit, and two of some class are "
-            "needed: collect more groups."
+            "holding out whole groups would leave only one group of each class to fit, but two groups of "
+            "some class are needed: collect more groups."
         )
 
 
 def fit_by_groups(
     classifier: Any, X: Any, y: NDArray[Any], row_groups: RowGroups, rows: Integers | None = None
 ) -> Any:
-    """Fit a classifier to X and y, the `rows` of a table, with their groups if its `fit` takes groups."""
+    """Fit a classifier to X and y, the `rows` of a table, with groups if its `fit` accepts groups."""
     if row_groups.groups is None or not has_fit_parameter(classifier, "groups"):
         return classifier.fit(X, y)
     return classifier.fit(X, y, groups=row_groups.groups if rows is None else row_groups.groups[rows])
@@ -324,9 +327,9 @@ def fit_by_groups(
 def unseen_predictions(
     fitted: Any, X: Any, y: NDArray[Any], groups: NDArray[Any] | None = None
 ) -> HeldOut | None:
-    """Predictions of the rows that are equal to no training row, compared in every digit.
+    """Return predictions of the rows that are equal to no training row, compared in every digit.
 
-    None if there are no such rows, or if the classifier does not keep all of its training rows.
+    Returns None if there are no such rows, or if the classifier does not keep all of its training rows.
     """
     if not hasattr(fitted, "model_") or not fitted.model_.has_all_rows:
         return None
@@ -340,11 +343,11 @@ def unseen_predictions(
 
 
 def _rows_as_bytes(X: Floats) -> list[bytes]:
-    """Rows as bytes, which are equal if all values are equal; missing values are equal to each other."""
+    """Return each row as bytes: equal bytes if all values of two rows are equal or missing."""
     unique = np.where(np.isnan(X), np.nan, X) + 0.0  # NaN and 0.0 have several representations
     return [row.tobytes() for row in unique]
 
 
 def take_rows(X: Any, rows: Integers) -> Any:
-    """Rows of a frame or an array, by position."""
+    """Return rows of a frame or an array, by position."""
     return nw.from_native(X, eager_only=True)[rows].to_native() if is_frame(X) else X[rows]

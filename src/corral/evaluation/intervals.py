@@ -1,4 +1,4 @@
-"""95 % intervals of scores of held-out rows, for rows or for groups of rows.
+"""95% intervals of scores of held-out rows, for random samples of rows or of groups of rows.
 
 The influence of a row is the derivative of a score with respect to the weight of the row. The variance of the
 score is the sum of the squared influences, which are first summed within groups if rows have groups (the
@@ -24,30 +24,30 @@ from corral.data.weights import effective_number, largest_design_effect, sums_by
 # Weight, in groups, of the largest design effect (rows of a group all right or all wrong) in the average.
 _MORE_GROUPS = 0.5
 
-# A half width of an interval that rounding errors can make, as a share of the value.
+# Half widths of intervals up to this share of the value may be rounding errors.
 _LEAST_HALF = 1e-12
 
 Interval = tuple[float, float]
 
 
 class Measure(NamedTuple):
-    """A score, with what its interval is computed from."""
+    """A score, and the quantities from which its interval is computed."""
 
     value: float
     influence: Floats  # (n_rows,) derivatives with respect to the weights of the rows
-    # (2,) upper limits of the effective numbers of rows and of groups, as in `Sampling.numbers`: a score of 0
-    # or 1 has no variance although it is not certain
+    # (2,) upper limits of the effective numbers of rows and of groups, as in `Sampling.numbers`. Scores of 0
+    # or 1 have variance 0 although they are uncertain, so their intervals are computed from these limits.
     most: Floats
 
     @classmethod
     def mean(cls, losses: Floats) -> Measure:
-        """Measure the mean of a loss per row; rounding cannot make it negative."""
+        """Measure the mean of losses (n_rows,); a mean that is negative by rounding is set to 0."""
         mean = max(float(losses.mean()), 0.0)
         return cls(mean, (losses - mean) / losses.size, np.full(2, float(losses.size)))
 
     @classmethod
     def average(cls, measures: Sequence[Measure], n_shared: int = 1) -> Measure:
-        """Average the scores of classes; each row belongs to `n_shared` of them."""
+        """Average the scores of classes; each row is counted in `n_shared` scores."""
         most = np.array([each.most for each in measures])
         total = len(measures) ** 2 / (n_shared / np.maximum(most, 1e-300)).sum(axis=0)
         influence = np.mean([each.influence for each in measures], axis=0)
@@ -57,12 +57,12 @@ class Measure(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Sampling:
-    """How rows were sampled: one by one, or in groups (n_rows,) whose rows may be right or wrong together."""
+    """How rows were sampled: singly (`groups` is None), or in groups (n_rows,) of rows that may be alike."""
 
     groups: NDArray[Any] | None
 
     def numbers(self, chosen: Bools) -> Floats:
-        """Number of chosen rows and Kish's effective number of their groups, which is 0 for one group."""
+        """Return the number of chosen rows and Kish's effective number of their groups, 0 for one group."""
         n = float(chosen.sum())
         if self.groups is None:
             return np.array([n, n])
@@ -70,16 +70,15 @@ class Sampling:
         return np.array([n, effective_number(sizes) if sizes.size > 1 else 0.0])
 
     def interval_of_hits(self, hits: Bools, chosen: Bools) -> Interval | None:
-        """The interval of the share of hits among the chosen rows; None if they are of one group."""
+        """Return the interval of the share of hits among the chosen rows; None if these are of one group."""
         if self.groups is None:
             return wilson_interval(float(hits[chosen].mean()), int(chosen.sum()))
         return grouped_interval(hits[chosen], self.groups[chosen])
 
     def interval_of_share(self, measure: Measure) -> Interval | None:
-        """The interval of a score between 0 and 1; None if the rows are of one group.
+        """Return the interval of a score between 0 and 1; None if the rows are of one group.
 
-        As in `grouped_interval`, the design effect is uncertain for few groups, and unknown for a score of 0
-        or 1.
+        For few groups, and for scores of 0 or 1, the design effect is treated as in `grouped_interval`.
         """
         n_rows, n_groups = np.minimum(measure.most, self._numbers_of_all(measure)).tolist()
         if not n_groups:
@@ -93,9 +92,9 @@ class Sampling:
         return wilson_interval(value, few_groups * n_worth)
 
     def interval_of_mean(self, measure: Measure, highest: float) -> Interval | None:
-        """The interval of a mean loss between 0 and `highest`.
+        """Return the interval of a mean loss between 0 and `highest`.
 
-        None if the variance is unknown: for one row, for rows of one group, and for equal losses.
+        Returns None if the variance is unknown: for one row, for rows of one group, and for equal losses.
         """
         variance, degrees = self._variance(measure)
         half = float(t.ppf(0.975, degrees)) * math.sqrt(variance)
@@ -107,7 +106,7 @@ class Sampling:
         return self.numbers(np.ones(measure.influence.size, dtype=np.bool_))
 
     def _variance(self, measure: Measure) -> tuple[float, float]:
-        """The variance of a score, and its degrees of freedom."""
+        """Return the variance of a score, and the degrees of freedom of this variance."""
         influence, n = measure.influence, float(measure.influence.size)
         if self.groups is not None:
             group = np.unique(self.groups, return_inverse=True)[1]
@@ -119,22 +118,22 @@ class Sampling:
 
 
 def grouped_interval(hits: Bools, groups: NDArray[Any]) -> Interval | None:
-    """The 95 % interval of a share by Wilson if rows of a group may be right or wrong together.
+    """Return the 95% interval of a share by Wilson if rows of a group may be right or wrong together.
 
-    The effective number of rows is their number over the design effect of the groups (see `data.weights`),
-    which is at least 1.
+    The effective number of rows is the number of rows divided by the design effect of the groups (see
+    `data.weights`). The design effect is at least 1.
 
-    - The variance comes from the jackknife: the share is computed without each group in turn. So a large
-      group counts by how much it changes the share.
-    - The design effect of few groups is uncertain. It is averaged with the effect of half a group more whose
-      rows are all right or all wrong, and the number of rows is reduced as Student's t requires (Korn and
-      Graubard, 1998), with Kish's effective number of groups for the degrees of freedom.
-    - If all rows are right, or all are wrong, the design effect is unknown, and each group counts as one row,
-      weighted by its size.
+    - The variance comes from the jackknife: the share is computed without each group in turn, so the weight
+      of a large group is its effect on the share.
+    - The design effect of few groups is uncertain. The estimate is averaged with the largest possible design
+      effect, which has the weight of half a group. The number of rows is reduced as Student's t requires
+      (Korn and Graubard, 1998), with Kish's effective number of groups for the degrees of freedom.
+    - If all rows are right, or all are wrong, the design effect is unknown. Then the effective number of
+      rows is Kish's effective number of groups.
 
-    With fewer than two groups there is no interval. Coverage is 0.93 or more in simulations of 5 to 40 groups
-    of 1 to 59 rows whose accuracies differ moderately. It is 0.85 to 0.93 if a few groups are wrong as a
-    whole: with an accuracy of 0.9 or more and an intraclass correlation of 0.5.
+    Returns None if there are fewer than two groups. Coverage is 0.93 or more in simulations of 5 to 40 groups
+    of 1 to 59 rows whose accuracies differ moderately. Coverage is 0.85 to 0.93 if a few groups are wrong as
+    a whole: with an accuracy of 0.9 or more and an intraclass correlation of 0.5.
     """
     _, group = np.unique(groups, return_inverse=True)
     sizes = np.bincount(group).astype(np.float64)
@@ -146,8 +145,8 @@ def grouped_interval(hits: Bools, groups: NDArray[Any]) -> Interval | None:
         return wilson_interval(share, n_equal_groups)
     changes = np.bincount(group, hits - share) / (n - sizes)  # decrease of the share without each group
     variance = (n_groups - 1) / n_groups * float(changes @ changes)
-    # Not `data.weights.design_effect`: the share is close to the share of a large group, whose residuals are
-    # then too small. Without the group they are not.
+    # `data.weights.design_effect` would be too small here: a large group draws the share towards its own
+    # share, so its residuals are too small. The jackknife computes the share without the group.
     design_effect = max(variance / (share * (1.0 - share) / (n - 1)), 1.0)
     largest = largest_design_effect(np.ones(n), group)
     shrunk = (n_equal_groups * design_effect + _MORE_GROUPS * largest) / (n_equal_groups + _MORE_GROUPS)
@@ -157,9 +156,9 @@ def grouped_interval(hits: Bools, groups: NDArray[Any]) -> Interval | None:
 
 
 def wilson_interval(share: float, n: float) -> Interval:
-    """The 95 % interval of a share of n rows by Wilson, for few rows and shares of 0 and 1 as well.
+    """Return the 95% interval by Wilson of a share of n rows, which is valid for few rows and shares 0 and 1.
 
-    The number of rows need not be whole.
+    The number of rows need not be an integer.
     """
     z = float(norm.ppf(0.975))
     middle = share + z**2 / (2.0 * n)
@@ -169,7 +168,7 @@ def wilson_interval(share: float, n: float) -> Interval:
 
 
 def rows_to_halve_interval(share: float, n: int) -> int:
-    """Number of rows beyond n at which Wilson's interval is half as wide, for the same share."""
+    """Return how many rows must be added to n rows to halve Wilson's interval of the same share."""
 
     def narrowness(n_rows: int) -> float:
         low, high = wilson_interval(share, n_rows)

@@ -1,8 +1,9 @@
 """Ranking of rows by their probability of a class: AUC, average precision, curves and thresholds.
 
-A row is called if its probability of the class is at least a threshold. The AUC is the probability that a row
-of the class has a larger probability of it than another row; ties count half. The average precision is the
-mean precision over the thresholds at the rows of the class. Both are defined as in scikit-learn.
+A row is called if its probability of the class is at least a threshold. The AUC is the chance that a row of
+the class has a higher probability of the class than a row of another class; ties count half. The average
+precision is the mean of the precision over thresholds equal to the probabilities of the rows of the class.
+AUC and average precision are defined as in scikit-learn.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from corral.array_types import Bools, Floats, Integers
 from corral.evaluation.intervals import Measure, Sampling
 
-# Thresholds whose consequences are shown; they are denser near 0 and 1.
+# Thresholds whose consequences are shown, which are denser near 0 and 1.
 THRESHOLDS = (0.01, 0.02, *(round(0.05 * k, 2) for k in range(1, 20)), 0.98, 0.99)
 
 
@@ -25,7 +26,7 @@ class Threshold(NamedTuple):
     ----------
     threshold : lowest probability of a called row.
     n_called : number of called rows.
-    n_right, n_false : numbers of called rows that are of the class, and that are not.
+    n_right, n_false : numbers of called rows that are of the class, and that are of other classes.
     n_rows : number of rows of the class, called or not.
     precision : `n_right / n_called`, 1 if no row is called.
     recall : `n_right / n_rows`.
@@ -45,8 +46,9 @@ class Threshold(NamedTuple):
 def auc(proba: Floats, own: Bools, sampling: Sampling) -> Measure:
     """Measure the area under the ROC curve, with DeLong's variance.
 
-    Near 1 the variance of few rows is often too small. So the interval is at least as wide as for twice the
-    number of rows of the smaller side.
+    If the AUC is near 1, the variance from few rows is often too small. So the interval is at least as wide
+    as the interval of a share of n rows, where n is twice the number of rows of the class or of all other
+    classes, whichever is smaller.
     """
     above = _shares_below(proba[own], proba[~own])
     below = 1.0 - _shares_below(proba[~own], proba[own])
@@ -58,7 +60,7 @@ def auc(proba: Floats, own: Bools, sampling: Sampling) -> Measure:
 
 
 def _shares_below(values: Floats, others: Floats) -> Floats:
-    """Share of the others that are below each value; ties count half."""
+    """Return, for each value, the share of `others` that are smaller; ties count half."""
     ordered = np.sort(others)
     ranks = np.searchsorted(ordered, values) + np.searchsorted(ordered, values, side="right")
     shares: Floats = ranks / (2.0 * ordered.size)
@@ -68,7 +70,8 @@ def _shares_below(values: Floats, others: Floats) -> Floats:
 def average_precision(proba: Floats, own: Bools, sampling: Sampling) -> Measure:
     """Measure the average precision.
 
-    Its interval is at least as wide as for a share of the rows of the class (Boyd, Eng and Page, 2013).
+    The interval is at least as wide as the interval of a share of the rows of the class (Boyd, Eng and Page,
+    2013).
     """
     ranked = np.sort(proba[own])
     n_own = ranked.size
@@ -84,7 +87,7 @@ def average_precision(proba: Floats, own: Bools, sampling: Sampling) -> Measure:
 
 
 def thresholds(proba: Floats, own: Bools, values: Floats) -> list[Threshold]:
-    """Count the consequences of each threshold."""
+    """Return the consequences of each threshold in `values`."""
     n_right, n_called = (n.tolist() for n in _counts(proba, own, values))
     n_own, n_others = int(own.sum()), int((~own).sum())
     return [
@@ -103,16 +106,16 @@ def thresholds(proba: Floats, own: Bools, values: Floats) -> list[Threshold]:
 
 
 def _counts(proba: Floats, own: Bools, values: Floats) -> tuple[Integers, Integers]:
-    """Numbers of rows of the class, and of all rows, with at least each of the probabilities."""
+    """Return, for each threshold, the numbers of called rows of the class and of all called rows."""
     n_right = own.sum() - np.searchsorted(np.sort(proba[own]), values)
     return n_right, own.size - np.searchsorted(np.sort(proba), values)
 
 
 def curve(proba: Floats, own: Bools, most: int) -> list[Threshold]:
-    """Points of the ROC and precision-recall curves, at most `most`, the largest threshold first.
+    """Return at most `most` points of the ROC and precision-recall curves, the largest threshold first.
 
-    If there are more probabilities, the points have equal distances along the ROC curve, and the last point
-    calls all rows.
+    If there are more different probabilities, the points have about equal distances along the ROC curve, and
+    at the last point all rows are called.
     """
     values = np.unique(proba)[::-1]
     if values.size > most:

@@ -16,10 +16,10 @@ from corral.evaluation.ranking import auc, average_precision
 
 _N_BINS = 10
 
-# Ends of the intervals of the label's probability; they are narrower near 1, where most probabilities lie.
+# Ends of the intervals of the label's probability, which are narrower near 1, where most probabilities lie.
 RELIABILITY_ENDS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 
-# A class is rarely called if the rows with its label are fewer than this share of its rows.
+# A class is rarely called if fewer rows have its label than this share of its rows.
 _RARELY = 0.25
 
 # Significance level of the tests against the most frequent class.
@@ -36,10 +36,10 @@ class ClassScores:
     recall : share of the rows of the class that get its label.
     precision : share of the rows with its label that are of the class; None if there are no such rows.
     f1 : harmonic mean of precision and recall.
-    auc : probability that a row of the class has a larger probability of it than another row.
-    average_precision : mean precision over the thresholds at the rows of the class. It and the AUC are None
-        if all rows are of the class.
-    intervals : 95 % intervals by the name of the score, None if the rows are of one group.
+    auc : chance that a row of the class has a higher probability of the class than a row of another class.
+    average_precision : mean precision over thresholds equal to the probabilities of the rows of the class.
+        AUC and average precision are None if all rows are of the class.
+    intervals : 95% intervals by the name of the score; None if the rows are of one group.
     """
 
     n_rows: int
@@ -53,7 +53,7 @@ class ClassScores:
 
     @property
     def is_rarely_called(self) -> bool:
-        """Whether few rows get its label although its probability ranks its rows before others."""
+        """Whether few rows get the label, although the probability of the class ranks its rows first."""
         interval = self.intervals.get("auc")
         return self.n_called < _RARELY * self.n_rows and interval is not None and interval[0] > 0.5
 
@@ -68,12 +68,13 @@ class Scores:
     balanced_accuracy : mean recall of the classes.
     auc, average_precision : mean over the classes, each against all others; None if all rows are of one
         class.
-    log_loss : mean of minus the logarithm of the right class's probability.
+    log_loss : mean of -log of the probability given to the right class.
     brier_score : mean squared distance of the probabilities from 1 for the right class and 0 for others,
         summed over the classes, which is at most 2; half of it for two classes, as in scikit-learn.
-    calibration_error : mean distance between the probability of the label and the share of right labels.
-    intervals : 95 % intervals by the name of the score, for random samples of rows, or of groups if rows have
-        groups; they do not include the choice of training rows. None if all rows are of one group, and for
+    calibration_error : mean difference between the probability of labels and the share of these labels that
+        are right, in ten intervals of the probability.
+    intervals : 95% intervals by the name of the score, for random samples of rows, or of groups if rows have
+        groups. Other training rows would change scores further. None if all rows are of one group, and for
         means of losses that are the same in all rows.
     by_class : scores of each class that has rows.
     """
@@ -95,10 +96,10 @@ class Recall(NamedTuple):
     Attributes
     ----------
     n_right, n_rows : numbers of rows with the right label and of all rows of the class.
-    interval : 95 % interval of the share by Wilson, for groups if rows have groups; None if all rows of the
+    interval : 95% interval of the recall by Wilson, for groups if rows have groups; None if all rows of the
         class are of one group.
-    mistaken_for : the most frequent label of its other rows, None if all are right.
-    n_mistaken : number of its rows with that label.
+    mistaken_for : the most frequent wrong label of the rows of the class; None if all labels are right.
+    n_mistaken : number of rows of the class with that wrong label.
     """
 
     n_right: int
@@ -114,14 +115,14 @@ class Recall(NamedTuple):
 
 
 class Reliability(NamedTuple):
-    """Share of right labels among the labels whose probability lies in an interval.
+    """Share of right labels among labels whose probability lies in an interval.
 
     Attributes
     ----------
     n_rows : number of rows with such a label.
     low, high : ends of the interval of probabilities.
     confidence : mean probability of these labels.
-    share_right, interval : share of right labels and its 95 % interval, as in `Recall`.
+    share_right, interval : share of right labels, and its 95% interval as in `Recall`.
     """
 
     n_rows: int
@@ -138,10 +139,10 @@ class FrequencyComparison(NamedTuple):
     Attributes
     ----------
     accuracy, log_loss : scores of the classifier.
-    share, entropy : accuracy of always naming the most frequent class of the rows, and log loss of the
-        frequencies of the classes.
-    pvalue_better, pvalue_worse : p-values of one-sided sign tests on the rows that only one of the two labels
-        right, or on the groups in which one of the two labels more rows right.
+    share, entropy : accuracy of always predicting the most frequent class of the rows, and log loss of the
+        class frequencies.
+    pvalue_better, pvalue_worse : p-values of one-sided sign tests on the rows at which only one of classifier
+        and most frequent class is right, or on the groups in which one of them is right more often.
     """
 
     accuracy: float
@@ -153,17 +154,17 @@ class FrequencyComparison(NamedTuple):
 
     @property
     def is_useless(self) -> bool:
-        """Whether neither the labels are significantly better nor the probabilities better."""
+        """Whether labels are not significantly better, and the log loss is not better."""
         return self.pvalue_better > _SIGNIFICANCE and self.log_loss >= self.entropy
 
     @property
     def is_worse(self) -> bool:
-        """Whether the labels are significantly worse."""
+        """Whether the labels are significantly worse than always predicting the most frequent class."""
         return self.pvalue_worse <= _SIGNIFICANCE
 
 
 def compare_with_frequencies(proba: Floats, codes: Integers, sampling: Sampling) -> FrequencyComparison:
-    """Compare labels and probabilities with the most frequent class and the frequencies of classes."""
+    """Compare labels with the most frequent class, and probabilities with the class frequencies."""
     counts = np.bincount(codes, minlength=proba.shape[1])
     shares = counts / codes.size
     hits, frequent = proba.argmax(axis=1) == codes, codes == counts.argmax()
@@ -183,14 +184,14 @@ def compare_with_frequencies(proba: Floats, codes: Integers, sampling: Sampling)
 
 
 def log_losses(proba: Floats, codes: Integers) -> Floats:
-    """Minus the logarithm of the right class's probability, for each row; finite, as in scikit-learn."""
+    """Return -log of the probability of the right class for each row; finite, as in scikit-learn."""
     right = proba[np.arange(codes.size), codes]
     losses: Floats = -np.log(np.clip(right, np.finfo(proba.dtype).eps, 1.0))
     return losses
 
 
 def brier_scores(proba: Floats, codes: Integers) -> Floats:
-    """Squared distance of the probabilities of each row from 1 for the right class and 0 for others."""
+    """Return the squared distance (n_rows,) of probabilities from 1 (right class) or 0 (other classes)."""
     distances = proba.copy()
     distances[np.arange(codes.size), codes] -= 1.0
     scores: Floats = (distances**2).sum(axis=1) / (2.0 if proba.shape[1] == 2 else 1.0)
@@ -198,10 +199,11 @@ def brier_scores(proba: Floats, codes: Integers) -> Floats:
 
 
 def calibration_errors(proba: Floats, codes: Integers) -> Floats:
-    """Terms of each row in the expected calibration error, which is their mean.
+    """Return terms (n_rows,) whose mean is the expected calibration error.
 
-    The term is the hit minus the probability of the label, with the sign of its sum over all rows whose
-    probability lies in the same one of ten equal intervals.
+    The term of a row is 1 if the label is right, else 0, minus the probability of the label. If the sum of
+    such terms over all rows with a probability in the same of ten equal intervals is negative, the sign is
+    changed.
     """
     confidence = proba.max(axis=1)
     hits = proba.argmax(axis=1) == codes
@@ -212,14 +214,14 @@ def calibration_errors(proba: Floats, codes: Integers) -> Floats:
 
 
 def score_predictions(proba: Floats, codes: Integers, names: Sequence[str], sampling: Sampling) -> Scores:
-    """Score probabilities (n_rows, n_classes) of rows, given the numbers of their classes and all names."""
+    """Score probabilities (n_rows, n_classes) of rows with class `codes`, given the class names."""
     hits = proba.argmax(axis=1) == codes
     present = np.unique(codes).tolist()
     recalls = [recall_measure(hits, codes == code, sampling) for code in present]
     rankings = [ranking_measures(proba[:, code], codes == code, sampling) for code in present]
     shares = {"balanced_accuracy": Measure.average(recalls)}
     if len(present) > 1:
-        # Each row is ranked in its own class and among the others of each other class.
+        # Each row is ranked as a row of its own class, and as another row for each other class.
         shares |= {name: Measure.average([each[name] for each in rankings], 2) for name in rankings[0]}
     means = {
         "log_loss": Measure.mean(log_losses(proba, codes)),
@@ -276,7 +278,7 @@ def f1_measure(called: Bools, own: Bools, sampling: Sampling) -> Measure:
 
 
 def ranking_measures(proba: Floats, own: Bools, sampling: Sampling) -> dict[str, Measure]:
-    """Measure how well probabilities rank the rows of a class before others; empty if there are no others."""
+    """Measure how well probabilities rank rows of a class above other rows; empty if there are none."""
     if own.all():
         return {}
     return {

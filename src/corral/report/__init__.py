@@ -35,7 +35,7 @@ _ORDER = "call write_report(estimator, X, y, path)"
 # A larger page is hard to mail and slow to open: rows to browse are left out until it is small enough.
 _MOST_BYTES = 1_000_000
 
-# Parts of the page's one script, in this order.
+# Files that are joined, in this order, to the script of the page.
 _SCRIPTS = ("elements", "pictures", "data", "classes", "rows", "quality", "page")
 
 
@@ -84,31 +84,31 @@ def write_report(
     max_samples: int = 2000,
     random_state: int | np.random.RandomState | None = 0,
 ) -> Path | Page:
-    """Write an HTML page that shows what a classifier has learnt and why rows get their labels.
+    """Write an HTML page that describes a fitted classifier and explains the labels of rows.
 
-    After a summary it answers five questions: what marks each class, how good the classifier is per class,
-    why a row gets its label, which rows deserve a look, and what to do next (with sample sizes, if they are
-    given). The page is one file, works without a network and can be printed.
+    After a summary, the page answers five questions: which variables describe each class, how good the
+    classifier is for each class, why a row gets its label, which rows to look at, and what to do next (with
+    sample sizes, if they are given). The page is one file, works without a network and can be printed.
 
     Parameters
     ----------
     estimator : RodeoClassifier, CorralClassifier or LSPClassifier, or Pipeline that ends in one
-        A fitted classifier. The page of LSPClassifier has labels, probabilities and errors only, no
-        explanations. The page of a pipeline shows the values that its last step gets.
+        A fitted classifier. The page of an LSPClassifier has labels, probabilities and errors, but no
+        explanations. The page of a pipeline shows values as they are before its last step.
     X : array-like of shape (n_samples, n_features)
-        Rows to browse. The index of a pandas frame names them. Training rows are named by the index of the X
-        given to fit.
+        Rows to browse. If X is a pandas frame, its index labels identify the rows. Training rows are
+        identified by the index of the frame that was passed to `fit`.
     y : array-like of shape (n_samples,), default=None
-        Their classes, if known.
+        Classes of the rows of `X`, if known.
     path : str or path, default=None
-        The file. An existing file is replaced when the new one is complete. None returns the page, to be
-        shown in a notebook.
+        Path of the file. An existing file is replaced when the new file is complete. If None, the page is
+        returned, to be shown in a notebook.
     held_out : HeldOut, default=None
-        Classes and probabilities of rows that were not used to fit. Errors and calibration on the page are
-        counted on these rows, and the page repeats its `claim`. If it has `parts`, as from
-        `HeldOut.of_folds`, its rows are rows of `X`: the page shows these rows only, each labelled and
-        explained by a classifier that was fitted without it. By default errors are counted on `X` if `y` is
-        given, and the page says so.
+        Classes and probabilities of rows that were not used to fit. All scores on the page are computed from
+        these rows, and the page repeats `held_out.claim`. If `held_out` has `parts`, as from
+        `HeldOut.of_folds`, its rows are rows of `X`: the page shows only these rows, each labeled and
+        explained by a classifier that was fitted without the row. By default, scores are computed from `X`
+        if `y` is given, and the page says so.
     sample_sizes : SampleSizes or LearningCurve, default=None
         Result of `estimate_sample_sizes`.
     title : str, default=None
@@ -116,16 +116,16 @@ def write_report(
     source : str, default=None
         Name of the data, for instance a file name.
     max_samples : int, default=2000
-        Largest number of rows to browse. If X has more, rows with wrong labels are chosen first, then the
-        same number from each class as far as possible. The page has fewer rows if it would exceed 1 MB, or if
-        more than 200 rows would take long to explain.
+        Largest number of rows to browse. If X has more rows, rows with wrong labels are chosen first if the
+        page can count them, then the same number from each class as far as possible. The page has fewer rows
+        if it would exceed 1 MB, or if more than 200 rows would take long to explain.
     random_state : int, RandomState or None, default=0
-        Seed of the choice of rows.
+        Seed of the random choice of rows.
 
     Returns
     -------
     page : Path or Page
-        The file; or, if `path` is None, the page.
+        The path of the file or, if `path` is None, the page.
 
     See Also
     --------
@@ -134,8 +134,8 @@ def write_report(
 
     Notes
     -----
-    Needs jinja2, which comes with the extra ``cli``. The page holds rows of `X` and of the training data: do
-    not share it where these data must not go.
+    Needs jinja2, which the extra ``cli`` installs. The page holds rows of `X` and of the training data: share
+    the page only with people who may see these rows.
 
     Examples
     --------
@@ -154,13 +154,13 @@ def write_report(
     final = last_step(estimator)
     if not isinstance(final, _KINDS):
         kinds = " or ".join(kind.__name__ for kind in _KINDS)
-        local = "; call its to_local() first" if hasattr(final, "to_local") else ""
+        local = "; call to_local() of this estimator first" if hasattr(final, "to_local") else ""
         order = f"; {_ORDER}" if isinstance(final, str | os.PathLike) else ""
-        raise TypeError(f"a report is of a {kinds}, not of a {type(final).__name__}{local}{order}.")
+        raise TypeError(f"write_report needs a {kinds}, got a {type(final).__name__}{local}{order}.")
     if isinstance(X, str | os.PathLike):
         raise TypeError(f"X must hold the rows to browse, got {X!r}; {_ORDER}.")
     if isinstance(y, str | os.PathLike):
-        raise TypeError(f"y must hold the classes of the rows, got {y!r}; the file is named by path={y!r}.")
+        raise TypeError(f"y must hold the classes of the rows, got {y!r}; pass the file as path={y!r}.")
     check_is_fitted(estimator, msg="%(name)s is not fitted: call fit before writing its report.")
     max_rows = check_integer("max_samples", max_samples)
     heading = title or (f"Classes of {source}" if source else "Classification report")
@@ -180,7 +180,7 @@ def write_report(
 
 @dataclass(frozen=True)
 class Page:
-    """A report, as shown in notebooks.
+    """A report that a notebook can show.
 
     Attributes
     ----------
@@ -197,7 +197,7 @@ class Page:
         return f"Page of {len(self.html)} characters"
 
     def _repr_html_(self) -> str:
-        """Show the page in a sandboxed frame: it can save pictures but cannot reach the notebook."""
+        """Return a sandboxed frame, in which the page can save pictures but cannot reach the notebook."""
         return (
             '<iframe title="Report" sandbox="allow-scripts allow-downloads" width="100%" '
             f'height="{self.height}" srcdoc="{escape(self.html)}"></iframe>'
@@ -205,7 +205,7 @@ class Page:
 
 
 def _template() -> Any:
-    """The template of the page; it escapes all names."""
+    """Return the template of the page; it escapes all texts of the user."""
     try:
         import jinja2
     except ImportError as error:
@@ -217,24 +217,25 @@ def _template() -> Any:
 
 
 def _render(template: Any, contents: Contents, title: str) -> bytes:
-    """Fill in the template, with as many rows as a page can hold."""
+    """Return the page with as many rows as fit into the largest size of a page."""
     script, style = "".join(_read(f"{name}.js") for name in _SCRIPTS), _read("page.css")
     hashes = {"script_hash": _hash(script), "style_hash": _hash(style)}
     fixed = {"title": title, "script": script, "style": style} | hashes
     n_rows = len(contents.rows)
     while True:
         text: str = template.render(fixed | contents.words(n_rows), data=contents.script_data(n_rows))
-        page = text.encode("utf-8", "replace")  # names may hold lone surrogates
+        page = text.encode("utf-8", "replace")  # column names may hold lone surrogates
         if len(page) <= _MOST_BYTES or n_rows <= 1:
             return page
         n_rows //= 2
 
 
 def _read(name: str) -> str:
+    """Return the text of a file of this package."""
     return files(__name__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:
-    """Hash by which the content security policy allows the one script or style."""
+    """Return the hash that allows a script or style in the content security policy."""
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return "sha256-" + base64.b64encode(digest).decode("ascii")

@@ -1,9 +1,9 @@
-// The map of what marks each class
+// The map of effects by class and variable
 
-// How a class may differ in a variable. Each kind has its own colour, and each pair of kinds its own mark: filled for
-// the variables that distinguish the class best from all other rows, hollow for its other markers.
+// How a class may differ in a variable. Each kind has its own color, and each pair of kinds its own mark: filled for
+// the variables that are listed for the class, hollow for other variables that describe the class.
 const PAIRS = [
-  ["low", "high", "●", "lower than other rows", "higher", "○"],
+  ["low", "high", "●", "lower than in other rows", "higher", "○"],
   ["narrow", "wide", "▬", "closer together", "further apart", "▭"],
   ["less", "more", "◆", "a category or value less often", "more often", "◇"],
 ];
@@ -21,13 +21,13 @@ function markOf(a, j) {
   return data.leading[a].includes(j) ? pair[2] : pair[5];
 }
 
-// Scales of the pairs that the map has, from the strongest on one side to the strongest on the other.
+// Color scales of the pairs of kinds on the map, from the largest effect of one kind to the largest effect of the other.
 function mapScales() {
   const kinds = new Set(data.kinds.flat());
   return PAIRS.filter(([low, high]) => kinds.has(low) || kinds.has(high)).map(([low, high, filled, less, more, hollow]) => {
     const strongestFirst = [6, 5, 4, 3, 2, 1].map((step) => [`${low} s${step}`, ""]);
     const strongestLast = [1, 2, 3, 4, 5, 6].map((step) => [`${high} s${step}`, ""]);
-    return { marks: `${filled} best, ${hollow} other variables that describe the class`, scale: [less, [...strongestFirst, ["s0", ""], ...strongestLast], more] };
+    return { marks: `${filled} listed for the class, ${hollow} also describes the class`, scale: [less, [...strongestFirst, ["s0", ""], ...strongestLast], more] };
   });
 }
 
@@ -45,10 +45,10 @@ function markerMap() {
     (a, j) => make("td", { role: "gridcell" }, mapCell(a, j, few)),
   );
   walk(node);
-  const title = "What marks each class";
+  const title = "What describes each class";
   const description =
     "Effects by class and variable: how the values of a class differ from those of all other rows. " +
-    "A mark shows that the variable describes the class.";
+    "A variable with a mark describes the class.";
   return [
     make("div", { class: "scroll" }, node),
     cellSentence(node),
@@ -89,7 +89,7 @@ function mapPicture() {
 
 // A line below the map with the sentence of the cell under the mouse or the keys. Screen readers read it from the cell.
 function cellSentence(node) {
-  const line = make("p", { class: "sentence", "aria-hidden": "true" }, "Point at a cell to read it as a sentence.");
+  const line = make("p", { class: "sentence", "aria-hidden": "true" }, "Point at a cell to see its numbers here.");
   for (const kind of ["mouseover", "focusin"]) {
     node.addEventListener(kind, ({ target }) => {
       if (target.matches("a.cell")) line.textContent = target.title;
@@ -103,7 +103,7 @@ function mapLegend() {
     const scale = swatches.map(([kind]) => make("span", { class: `swatch ${kind}` }));
     return make("li", {}, less, make("span", { class: "scale" }, ...scale), `${more}; ${marks}`);
   });
-  return make("ul", { class: "legend", "aria-label": "Colours and marks" }, ...lines);
+  return make("ul", { class: "legend", "aria-label": "Colors and marks" }, ...lines);
 }
 
 // The Tab key stops once at the map; arrow keys move within it.
@@ -146,14 +146,14 @@ function differenceColumns(pairOf) {
   ];
 }
 
-// Classes. The page of a class is made when it is first shown: many pages would take a while.
+// Classes. The page of a class is made when it is first shown, because making all pages of many classes is slow.
 
 const articles = classes.map((name) =>
   make("article", { class: "class-page", "aria-label": `Class ${name}` }),
 );
-const showVariable = []; // for each class whose page is made, a function that shows one of its variables
+const showVariable = []; // for each class whose page exists, a function that shows a variable of the class
 
-// The class that is confused with this one most often, in either direction.
+// The other class that is most often confused with class a: labels of a at rows of b, or labels of b at rows of a.
 function likeliestRival(a) {
   const nConfused = (b) => (data.errors ? data.errors.confusion[a][b] + data.errors.confusion[b][a] : 0);
   const others = positions(classes).filter((b) => b !== a);
@@ -161,7 +161,7 @@ function likeliestRival(a) {
 }
 
 function makeClassPage(a) {
-  const order = data.order[a]; // strongest first
+  const order = data.order[a]; // markers first, each part by the size of the effect
   const heading = make("h3", { tabindex: "-1" }, `Class ${classes[a]}`);
   const columns = [
     {
@@ -173,8 +173,8 @@ function makeClassPage(a) {
     { name: "evidence", show: (j) => signed(data.evidence[a][j]) },
   ];
   const caption =
-    `Variables of class ${classes[a]}, strongest first: typical values in the class and in all other rows, and mean evidence ` +
-    "for the class at its own rows (natural logarithms)";
+    `Variables and class ${classes[a]}: variables that describe the class first, then by the size of the effect. Evidence: the ` +
+    "mean at the rows of the class, for this class over the most probable other class (natural logarithms)";
   const curves = make("div", { class: "curves" });
   const rival = make(
     "select",
@@ -201,7 +201,7 @@ function makeClassPage(a) {
   };
 }
 
-// The overlap of the curves or bars of two classes in a variable: 1 if they are the same.
+// The overlap of the curves or bars of two classes in a variable, from 0 to 1 (equal).
 function overlap(a, b, j) {
   const [own, other] = [data.curves[j].y[a], data.curves[j].y[b]];
   const total = (numbers) => numbers.reduce((sum, n) => sum + n, 0);
@@ -209,7 +209,7 @@ function overlap(a, b, j) {
   return ownTotal && otherTotal ? total(own.map((n, i) => Math.min(n / ownTotal, other[i] / otherTotal))) : 1;
 }
 
-// A sentence that names the variables in which two classes overlap least, one at a time.
+// A sentence that lists the three single variables in which two classes overlap least.
 function separation(a, b) {
   const drawn = positions(variables).filter((j) => data.curves[j]?.y.length);
   const shared = new Map(drawn.map((j) => [j, overlap(a, b, j)]));
@@ -222,7 +222,7 @@ function separation(a, b) {
   return make("p", {}, `Single variables that separate ${classes[a]} from ${classes[b]} best: `, ...links, ".");
 }
 
-// Curves of the six strongest variables, after the variable that was picked.
+// Curves of the first six variables, after the variable that was picked.
 function densities(a, b, order, picked) {
   const keys = [["own", classes[a]], ["rival", classes[b]]];
   if (classes.length > 2) keys.push(["other", "each other class"]);
@@ -238,14 +238,14 @@ function densities(a, b, order, picked) {
     make(
       "p",
       { class: "small" },
-      "Curves are the densities of a variable in each class; the highest point of a chart is 1.",
-      drawn.some((j) => data.curves[j].categories) ? " Bars are shares of the rows of a class that have a value." : "",
+      "Curves are the densities of a variable in each class. Each chart is scaled to its highest curve.",
+      drawn.some((j) => data.curves[j].categories) ? " Bars are shares among the rows of a class that have a value of the variable." : "",
     ),
     behind("The curves as a table", () => densityTable(drawn)),
   ];
   const without = wanted.filter((j) => !data.curves[j]).map((j) => phrase(a, j));
   if (without.length) {
-    const note = `There are no curves of ${without.join(", ")}: all of them would make the page too large.`;
+    const note = `There are no curves of ${without.join(", ")}: the page would be too large.`;
     parts.unshift(make("p", { class: "note" }, note));
   }
   return parts;
@@ -258,7 +258,7 @@ function variableFigure(a, b, j, large) {
   return make("figure", { class: large && "large" }, caption, chart);
 }
 
-// Two bars for each category, and a stroke for each other class.
+// Two bars for each category, for classes a and b, and a stroke for each other class.
 function categoryBars(a, b, j, large) {
   const { categories, y, nOthers } = data.curves[j];
   const [width, left, step] = [large ? 560 : 280, large ? 160 : 100, 24];
@@ -266,7 +266,7 @@ function categoryBars(a, b, j, large) {
   const node = draw("svg", {
     viewBox: `0 0 ${width} ${step * (categories.length + (nOthers > 0)) + 4}`,
     role: "img",
-    "aria-label": `Shares of values of ${variables[j]} in ${classes[a]}, ${classes[b]} and other classes`,
+    "aria-label": `Shares of the values of ${variables[j]} in ${classes[a]}, ${classes[b]} and other classes`,
   });
   const letters = large ? 24 : 15;
   for (const [i, name] of categories.entries()) {
@@ -322,10 +322,10 @@ function densityTable(drawn) {
     ...classes.map((name, c) => ({ name, show: ([j, i]) => thousandths(data.curves[j].y[c][i] / 1000) })),
   ];
   const points = drawn.flatMap((j) => positions(valuesDrawn(j)).map((i) => [j, i]));
-  return table("Densities, with the highest point of a variable at 1, and shares of categories", columns, points);
+  return table("Densities divided by the largest density of the variable, and shares of categories", columns, points);
 }
 
-// The name of a training row: its label in the index, or its position.
+// The name of a training row: its index label, or its position.
 const trainingName = (i) => String(trainingLabel(i));
 const trainingLabel = (i) => (data.trainingNames ? data.trainingNames[i] : i);
 
@@ -335,7 +335,7 @@ function typicalRows(a, order) {
     { name: "training row", kind: data.trainingNames ? "text" : "number", show: trainingName },
     ...valueColumns(order, (i) => data.training[i]),
   ];
-  const caption = `Typical rows of class ${classes[a]}: the training rows at which its density is highest`;
+  const caption = `Typical rows of class ${classes[a]}: the training rows at which the density of the class is highest`;
   return make("div", { class: "values" }, table(caption, columns, data.typical[a]));
 }
 
@@ -357,7 +357,7 @@ function showClass(a) {
   }
 }
 
-// An address ends in #class-2, #class-2-variable-5 or #row-7, so that links, bookmarks and the back button work.
+// Addresses end in #class-2, #class-2-variable-5 or #row-7, so that links, bookmarks and the back button work.
 function followAddress() {
   const [, i] = /^#row-(\d+)$/.exec(location.hash) ?? [];
   if (rows[i]) openRow(i);
@@ -372,7 +372,7 @@ function drawClasses() {
   fill("class-links", ...classes.map((name, a) => make("a", { href: `#class-${a}` }, name)));
   fill("class-pages", ...articles);
   showClass(0);
-  const completeAll = () => positions(classes).forEach(complete); // paper has room for all
+  const completeAll = () => positions(classes).forEach(complete); // printed pages show all classes
   addEventListener("beforeprint", completeAll);
   if (matchMedia("print").matches) completeAll();
 }

@@ -1,4 +1,8 @@
-"""Contents of the page: finished sentences, and numbers rounded to the digits that are shown."""
+"""Contents of the page: finished sentences, and numbers rounded to the digits that are shown.
+
+Rows to browse are the rows on the page, each with its label, explanation and probabilities. The rival of a
+row is the class with which its label is compared.
+"""
 
 from __future__ import annotations
 
@@ -32,27 +36,33 @@ from corral.planning import LearningCurve, SampleSizes
 from corral.report.shown import MOST_VARIABLES, ScoredPredictions, ShownPart, ShownRows
 from corral.report.words import page_words
 from corral.sentences.numbers import rounded_number
-from corral.sentences.rows import ambiguous, label_of_row, nearest_rows_caption, rows_to_look_at, wrong
+from corral.sentences.rows import (
+    REASONS_TO_LOOK,
+    ambiguous,
+    label_of_row,
+    nearest_rows_caption,
+    rows_to_look_at,
+    wrong,
+)
 from corral.sentences.scores import ranking, reliability, threshold_consequences, threshold_costs
 
-# More of these would make a page too large to send or to read.
-_MOST_CELLS = 4_000  # of the map
+# Limits that keep the page small enough to send and to read.
+_MOST_CELLS = 4_000  # cells of the map of classes and variables
 _FEWEST_VARIABLES = 50
 _MOST_CURVE_POINTS = 60_000
 _FEWEST_CURVES = 6
-_MOST_RANKING_POINTS = 4_000  # of all ROC curves
-_POINTS_OF_CLASS = (20, 100)  # fewest and most of one ROC curve
+_MOST_RANKING_POINTS = 4_000  # points of all ROC curves together
+_POINTS_OF_CLASS = (20, 100)  # fewest and most points of one ROC curve
 
-_N_BARS = 24  # of a histogram
-_LEAST_SCORE = -1e6  # lower scores are drawn there
-_N_TYPICAL = 5
-_MOST_CATEGORIES = 12  # of a variable, as bars
-_FEW_VALUES = 8  # a variable with so few numbers, such as years, gets bars
-_N_STRONGEST = 12  # variables of a waterfall
-_NEARLY_AS_LIKELY = 0.5  # of labels with such a rival at least a third is wrong, if probabilities are right
-
-# Why a row deserves a look.
-_REASONS = ("wrong", "novel", "resting on one row or group", "ambiguous")
+_N_BARS = 24  # bars of a histogram
+_LEAST_SCORE = -1e6  # lower scores are drawn at this score
+_N_TYPICAL = 5  # typical rows of a class
+_MOST_CATEGORIES = 12  # bars of a variable
+_FEW_VALUES = 8  # a variable with at most so many different numbers, such as years, is drawn as bars
+_N_STRONGEST = 12  # variables in the chart of the evidence of a row
+# A row is ambiguous if its rival has at least this share of the label's probability: if probabilities are
+# right, at least a third of the labels of such rows are wrong.
+_NEARLY_AS_LIKELY = 0.5
 
 # Rows that are listed to be looked at: at most 20, and at most a tenth of the rows on the page. Nobody
 # reads a longer list.
@@ -64,12 +74,12 @@ _SHARE_LOOKED_AT = 0.1
 class Contents:
     """Everything that the page may show."""
 
-    # texts of the template for a page with these rows
+    # function that writes the texts of the template for a page with the given rows
     write_words: Callable[[Sequence[dict[str, Any]]], dict[str, Any]]
     numbers: dict[str, Any]  # data of the script, without the rows
     rows: list[dict[str, Any]]  # rows to browse, in the order of `ShownRows`
-    training: dict[int, list[Any]]  # values of the training rows that the page names, by position
-    training_names: NDArray[Any] | None  # names of all training rows, if they have names
+    training: dict[int, list[Any]]  # values of the training rows on the page, by position
+    training_names: NDArray[Any] | None  # (n_training,) index labels; None if training rows have no index
 
     @classmethod
     def gather(
@@ -80,7 +90,7 @@ class Contents:
         source: str | None,
         steps_before: Sequence[str],
     ) -> Contents:
-        """Compute everything; `steps_before` are the steps of a pipeline before the classifier."""
+        """Compute all contents; `steps_before` are the steps of a pipeline before the classifier."""
         names = feature_names(estimator)
         description = estimator.describe() if hasattr(estimator, "describe") else None
         variables = _shown_variables(description, len(names))
@@ -124,14 +134,14 @@ class Contents:
         return cls(write_words, numbers, rows, training, getattr(estimator, "row_names_in_", None))
 
     def words(self, n_rows: int) -> dict[str, Any]:
-        """Texts of the template for a page with the first rows."""
+        """Return the texts of the template for a page with the first `n_rows` rows."""
         return self.write_words(self.rows[:n_rows])
 
     def script_data(self, n_rows: int) -> str:
-        """Data of the script for a page with the first rows: compressed JSON that needs no escape."""
+        """Return the data of the script for the first `n_rows` rows: compressed JSON in base64."""
         rows = sorted(self.rows[:n_rows], key=lambda row: row["position"])
         needed, names = _named_rows(rows, self.numbers), self.training_names
-        # Equal rows, such as a held-out row that is a training row of other rows, are written once.
+        # Equal rows are written once: a held-out row may also be a training row that supports other rows.
         lines: dict[tuple[Any, ...], int] = {}
 
         def line(values: list[Any]) -> int:
@@ -153,21 +163,21 @@ class Contents:
 
 
 def _named_rows(rows: Sequence[dict[str, Any]], numbers: dict[str, Any]) -> list[int]:
-    """Positions of the training rows that are named by rows to browse or by pages of classes."""
+    """Return positions of the training rows that rows to browse or pages of classes refer to."""
     supporting = {i for row in rows for i in row.get("support", ())}
     return sorted(supporting | {i for typical in numbers.get("typical", ()) for i in typical})
 
 
-# Numbers are rounded here only. The script shows all their digits, which are the digits that Python prints.
+# Numbers are rounded only here: the script shows all digits that remain.
 
 
 def _decimals(values: ArrayLike, n: int) -> Any:
-    """Numbers with n digits behind the point."""
+    """Round numbers to n digits behind the point."""
     return _round_each(np.asarray(values, dtype=np.float64).tolist(), lambda value: round(value, n) + 0.0)
 
 
 def _digits(values: ArrayLike, n: int = 4) -> Any:
-    """Numbers with n significant digits; no digit before the point is rounded."""
+    """Round numbers to n significant digits, keeping all digits before the point."""
     return _round_each(np.asarray(values, dtype=np.float64).tolist(), lambda value: rounded_number(value, n))
 
 
@@ -179,7 +189,7 @@ def _round_each(values: Any, round_number: Callable[[float], float]) -> Any:
 
 
 def _cells(values: NDArray[Any]) -> list[Any]:
-    """Values of a row of a table: numbers, names of categories, None for missing values."""
+    """Return the values of a row: rounded numbers, categories as text, None for missing values."""
     return [
         rounded_number(value)
         if type(value) in (int, float) and math.isfinite(value)
@@ -194,7 +204,7 @@ def _cells(values: NDArray[Any]) -> list[Any]:
 
 
 def _shown_variables(description: Description | None, d: int) -> Integers:
-    """Choose all of d variables, or those that describe some class best, in the order of the columns."""
+    """Return indices of the variables to show, in order: all of d, or those that describe some class best."""
     n_classes = 1 if description is None else description.classes.size
     n_shown = min(d, MOST_VARIABLES, max(_MOST_CELLS // n_classes, _FEWEST_VARIABLES))
     strongest = np.arange(d) if description is None else _strongest_first(description)
@@ -202,14 +212,14 @@ def _shown_variables(description: Description | None, d: int) -> Integers:
 
 
 def _strongest_first(description: Description) -> Integers:
-    """Order variables by their best rank in any class, so that classes with small effects are included."""
+    """Order variables by their best rank in any class, so that no class with small effects is left out."""
     d = len(description.feature_names)
     places = np.argsort(description.order, axis=1) + d * ~description.markers
     return np.lexsort((-np.abs(description.effect).max(axis=0), places.min(axis=0)))
 
 
 def _map(description: Description, variables: Integers) -> dict[str, Any]:
-    """Differences by class and variable, and the lines that describe each class."""
+    """Return differences by class and variable, and the lines that describe each class."""
     assert description.evidence is not None
     classes = range(description.classes.size)
     places = {j: i for i, j in enumerate(variables.tolist())}
@@ -227,21 +237,21 @@ def _map(description: Description, variables: Integers) -> dict[str, Any]:
 
 
 def _difference(description: Description, a: int, j: int) -> str:
-    """Phrase on the difference of a class in a variable, without its name; empty if there is none."""
+    """Return the phrase on class a in variable j without the name of the variable; empty if there is none."""
     if not description.direction[a, j]:
         return ""
     return description.phrase(a, j).removeprefix(f"{description.feature_names[j]} ")
 
 
 def _kind(direction: str) -> str:
-    """Name of a difference in the style sheet."""
+    """Return the name of a kind of difference in the style sheet."""
     return kind_of_direction(direction).removesuffix(" often")
 
 
 def _curves(
     model: LocalModel, categories: Sequence[list[Any] | None], description: Description, variables: Integers
 ) -> dict[int, dict[str, Any]]:
-    """Densities of single variables, or shares of their categories, by place among the shown variables."""
+    """Return densities of single variables, or shares of categories, by place among the shown variables."""
     max_drawn = max(_MOST_CURVE_POINTS // (model.labels.size * N_POINTS), _FEWEST_CURVES)
     strongest = _strongest_first(description)
     drawn = np.sort(strongest[np.isin(strongest, variables)][:max_drawn])
@@ -249,7 +259,7 @@ def _curves(
 
 
 def _curve(model: LocalModel, j: int, categories: list[Any] | None) -> dict[str, Any]:
-    """Bars of variable j if it has categories or few different numbers, else density curves of each class."""
+    """Return bars of variable j if it has categories or few different numbers, else densities by class."""
     data, training, n_classes = model.data, model.training, model.labels.size
     x = training.X[:, j]
     values = np.unique(x[~np.isnan(x)])
@@ -261,7 +271,7 @@ def _curve(model: LocalModel, j: int, categories: list[Any] | None) -> dict[str,
     else:
         names = [str(value) for value in _digits(values)]
         x = np.where(np.isnan(x), np.nan, np.searchsorted(values, x))
-    codes = np.searchsorted(model.labels, training.y)  # bars are shares of the rows as they were given
+    codes = np.searchsorted(model.labels, training.y)  # bars show shares of the training rows as given
     shares = shares_of_sum(category_counts(x, codes, training.weights, n_classes, len(names)))
     most = np.sort(np.argsort(-shares.max(axis=0), kind="stable")[:_MOST_CATEGORIES])
     return {
@@ -277,7 +287,7 @@ def _thousandths(shares: Floats) -> list[list[int]]:
 
 
 def _score_histograms(model: LocalModel) -> list[dict[str, Any]]:
-    """Histogram of the typicality scores of the training rows of each class."""
+    """Return histograms of the typicality scores of the training rows of each class."""
     return [
         {"low": _decimals(low, 2), "high": _decimals(high, 2), "counts": counts.tolist()}
         for low, high, counts in model.trust.histograms(_N_BARS, _LEAST_SCORE, Computation())
@@ -290,7 +300,7 @@ def _score_histograms(model: LocalModel) -> list[dict[str, Any]]:
 def _rows(
     estimator: Any, shown: ShownRows, variables: Integers, description: Description | None
 ) -> list[dict[str, Any]]:
-    """Label, probabilities, explanation and sentences of each row that is shown."""
+    """Return label, probabilities, explanation and sentences of each row to browse."""
     classes = estimator.classes_.tolist()
     ranked = np.argsort(-shown.proba, axis=1, kind="stable")
     called = [f"{shown.word} {name}" for name in shown.names]
@@ -334,9 +344,10 @@ def _explained(
     variables: Integers,
     description: Description | None,
 ) -> Iterator[dict[str, Any]]:
-    """Values of rows and, if the classifier explains rows, their typicality and evidence.
+    """Yield the values of each row and, if the classifier explains rows, typicality and evidence.
 
-    `called` are the names of the rows. `variables` are the positions of the shown variables in `names`.
+    `called` has the names of the rows, `names` the names of all variables, and `variables` the indices of the
+    shown variables.
     """
     if part.evaluated is None:
         for values in np.asarray(part.X, dtype=np.float64)[:, variables]:
@@ -377,7 +388,7 @@ def _explained(
 
 
 def _rows_caption(explanation: Explanation, i: int) -> str:
-    """Caption of the table of the training rows nearest to row i."""
+    """Return the caption of the table of the training rows that support row i."""
     return nearest_rows_caption(
         explanation.label[i],
         explanation.equal[i][explanation.rows[i] >= 0].tolist(),
@@ -387,13 +398,13 @@ def _rows_caption(explanation: Explanation, i: int) -> str:
 
 
 def _look(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Rows to look at, the least certain first, and a sentence on them.
+    """Return the rows to look at, the least certain row first, and a sentence on these rows.
 
     Certainty is the probability of the recorded class, or of the label if no class is recorded.
     """
     order = least_certain([row["certainty"] for row in rows])
     counts = Counter(rank for row in rows for rank, _ in row["why"])
-    reasons = {name: counts[rank] for rank, name in enumerate(_REASONS)}
+    reasons = {name: counts[rank] for rank, name in enumerate(REASONS_TO_LOOK)}
     truth_known = any(row["truth"] >= 0 for row in rows)
     if not truth_known:
         del reasons["wrong"]
@@ -402,7 +413,7 @@ def _look(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def least_certain(certainty: Sequence[float]) -> list[int]:
-    """Positions of the least certain tenth of the rows, at most twenty, the least certain first."""
+    """Return positions of the least certain tenth of the rows, at most twenty, the least certain first."""
     n_listed = min(_MOST_LOOKED_AT, math.ceil(_SHARE_LOOKED_AT * len(certainty)))
     return sorted(range(len(certainty)), key=lambda i: certainty[i])[:n_listed]
 
@@ -411,7 +422,7 @@ def least_certain(certainty: Sequence[float]) -> list[int]:
 
 
 def _errors(scored: ScoredPredictions) -> dict[str, Any]:
-    """The confusion matrix, truth by label, and points of reliability, ROC and precision-recall curves."""
+    """Return confusion matrix and points of the reliability, ROC and precision-recall curves."""
     predictions = scored.predictions
     return {
         "confusion": predictions.confusion().tolist(),
@@ -424,7 +435,7 @@ def _errors(scored: ScoredPredictions) -> dict[str, Any]:
 
 
 def _ranking(predictions: HeldOut) -> list[dict[str, Any]]:
-    """ROC and precision-recall curves of each class; if there are two classes, of the rarer one only."""
+    """Return ROC and precision-recall curves of each class, or of the rarer of two classes."""
     rarer = predictions.rarer_class
     fewest, most = _POINTS_OF_CLASS
     n_points = min(max(_MOST_RANKING_POINTS // predictions.classes.size, fewest), most)
@@ -448,13 +459,13 @@ def _ranking(predictions: HeldOut) -> list[dict[str, Any]]:
 
 
 def _threshold(point: Threshold) -> list[Any]:
-    """Threshold, number of rows called, number of right calls, recall, false positive rate and precision."""
+    """Return threshold, called rows, called rows of the class, recall, false positive rate and precision."""
     shares = (point.recall, point.false_positive_rate, point.precision)
     return [_digits(point.threshold, 3), point.n_called, point.n_right, *_decimals(shares, 3)]
 
 
 def _thresholds(predictions: HeldOut) -> dict[str, Any] | None:
-    """Consequences of thresholds for the rarer of two classes."""
+    """Return consequences of thresholds for the rarer of two classes; None if there is no ranking."""
     label = predictions.rarer_class
     if label is None or not _ranking(predictions):
         return None
@@ -473,7 +484,7 @@ def _thresholds(predictions: HeldOut) -> dict[str, Any] | None:
 
 
 def _steps(result: SampleSizes) -> dict[str, Any]:
-    """Steps of the bound on sample sizes."""
+    """Return the steps of the bound on sample sizes."""
     return {
         "classes": [str(label) for label in result.classes.tolist()],
         "tolerance": _digits(result.tolerance),

@@ -1,15 +1,15 @@
 "use strict";
 
-// Parts of the page: elements, tables that sort and filter, charts. Names come from tables that anybody may have
-// written, so they become text nodes and attributes only: nothing here parses HTML.
+// Parts of the page: elements, tables that can be sorted and filtered, charts. Names come from untrusted tables, so they
+// become only text nodes and attributes: nothing here parses HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
-const FEW = 12; // lines of a table, and columns of a map, that need no filter and no scrolling
+const FEW = 12; // most lines of a table without a filter, and most columns of a map without scrolling
 
 const positions = (array) => array.map((_, i) => i);
 const by = (key) => (a, b) => key(a) - key(b);
 
-// Numbers are rounded already: fixing the number of digits changes none of them.
+// Numbers are rounded already, so a fixed number of digits changes no number.
 const hundredths = (x) => x.toFixed(2);
 const thousandths = (x) => x.toFixed(3);
 const signed = (x) => (x > 0 ? "+" : "") + x.toFixed(2);
@@ -38,7 +38,7 @@ function fill(id, ...children) {
   document.getElementById(id).replaceChildren(...children);
 }
 
-// A box that unfolds the numbers of a chart, which are made when it is opened first.
+// A box that shows the numbers of a chart. The numbers are written when the box is first opened.
 function behind(title, numbers) {
   const box = make("details", { class: "behind" }, make("summary", {}, title));
   box.addEventListener("toggle", () => {
@@ -58,8 +58,8 @@ function legend(label, keys, mark) {
 
 // Tables
 
-// A column has a name, a kind ("number" by default, "text" or "chart"), a function that shows its cell of a line, and a
-// function that gives the sort key if that differs from the text.
+// A column has a name, a kind ("number" by default, "text" or "chart"), a function that returns the content of its cell
+// in a line and, if the sort key differs from the text, a function that returns the sort key.
 function table(caption, columns, lines, limit = Infinity) {
   const head = columns.map(({ name, kind = "number" }) => make("th", { scope: "col", class: kind }, name));
   const body = lines.map((line) => make("tr", {}, ...columns.map((column, i) => cell(column, line, i))));
@@ -81,8 +81,8 @@ function cell({ kind = "number", show, sort }, line, i) {
   return node;
 }
 
-// Makes a table sortable by its columns. A long table gets a filter. A table longer than the limit shows its first
-// lines and a button that shows all.
+// Makes a table sortable by its columns. A long table gets a filter. A table with more lines than the limit shows the
+// first lines and a button for all lines.
 function sortable(node, box, limit = Infinity) {
   const body = node.tBodies[0];
   const heads = [...node.tHead.rows[0].cells];

@@ -1,9 +1,9 @@
-// Pictures to save: SVG files that hold their colours and letters, so that they look the same in every program.
+// Pictures to save: SVG files that include their colors and fonts, so that they look the same in every program.
 
 const INLINED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-weight"];
 const FONTS = "system-ui, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', Arial, sans-serif";
 
-// A button that saves a picture. The picture is drawn on a click, with the colours of paper also in a dark scheme.
+// A button that saves a picture. The picture is drawn on a click, with light colors also in a dark scheme.
 function saveButton(title, description, drawPicture) {
   const label = `Save as a picture: ${title}`;
   const button = make("button", { type: "button", class: "save", "aria-label": label }, "Save as a picture (SVG)");
@@ -55,20 +55,20 @@ function inlineStyle(node) {
   }
 }
 
-// A colour as red, green and blue, which every program reads; the page's style may use lightness and hue.
-function hexadecimal(colour) {
-  if (colour === "none") return colour;
+// A color as red, green and blue, which every program reads; the style sheet may use lightness and hue.
+function hexadecimal(color) {
+  if (color === "none") return color;
   const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  pen.fillStyle = colour;
+  pen.fillStyle = color;
   pen.fillRect(0, 0, 1, 1);
   const [red, green, blue] = pen.getImageData(0, 0, 1, 1).data;
   return "#" + [red, green, blue].map((part) => part.toString(16).padStart(2, "0")).join("");
 }
 
 const shortened = (text, letters) => (text.length > letters ? `${text.slice(0, letters - 1)}…` : text);
-const LETTER = 6.6; // width of a letter, about
+const LETTER = 6.6; // approximate width of a letter
 
-// A matrix of names below a heading: `cellOf(a, b)` gives the class, the text and the sentence of a cell; `keys` are
+// A matrix of names below a heading: `cellOf(a, b)` returns the class, the text and the sentence of a cell; `keys` are
 // lines of the legend, each a list of swatches [class, text] between two names.
 function matrixPicture(heading, downNames, acrossNames, cellOf, keys, cellWidth) {
   const step = 24;

@@ -1,14 +1,14 @@
-// How good it is
+// Scores and errors
 
 const rowsOfClass = (a) => data.errors.confusion[a].reduce((sum, n) => sum + n, 0);
 
-// Blue where the label is right, orange where it is wrong; darker for a larger share of the rows of the class.
+// Blue if the label is right, orange if the label is wrong; darker for a larger share of the rows of the class.
 function shadeOfCount(a, b) {
   const n = data.errors.confusion[a][b];
   return n ? `${a === b ? "hit" : "miss"} s${Math.ceil((6 * n) / rowsOfClass(a))}` : "s0";
 }
 
-const sentenceOfCount = (a, b) => `${plural(data.errors.confusion[a][b], "row")} of ${classes[a]} labelled ${classes[b]}`;
+const sentenceOfCount = (a, b) => `${plural(data.errors.confusion[a][b], "row")} of ${classes[a]} with the label ${classes[b]}`;
 
 function confusionPicture() {
   const cellOf = (a, b) => ({
@@ -18,8 +18,8 @@ function confusionPicture() {
   });
   const scale = (kind) => [1, 2, 3, 4, 5, 6].map((step) => [`${kind} s${step}`, ""]);
   const keys = [
-    ["", scale("hit"), "right: few to all rows of the class"],
-    ["", scale("miss"), "wrong: few to all rows of the class"],
+    ["", scale("hit"), "right label: few to all rows of the class"],
+    ["", scale("miss"), "wrong label: few to all rows of the class"],
   ];
   const digits = Math.max(...data.errors.confusion.flat()).toString().length;
   const cellWidth = Math.max(24, 10 + 8 * digits);
@@ -38,12 +38,12 @@ function confusionMatrix() {
   document.getElementById("confusion").classList.toggle("whole", classes.length > FEW);
   const box = { class: "scroll", role: "group", "aria-label": "Confusion matrix", tabindex: "0" };
   const title = "Which classes are confused?";
-  const description = "Numbers of rows by true class, down, and by label, across.";
-  const keys = [["hit s5", "right"], ["miss s5", "wrong; darker for a larger share of the rows of the class"]];
+  const description = "Numbers of rows by true class (down) and label (across).";
+  const keys = [["hit s5", "right label"], ["miss s5", "wrong label; darker for a larger share of the rows of the class"]];
   return [
     make("h3", {}, title),
     make("div", box, node),
-    legend("Colours", keys, (kind) => make("span", { class: `swatch ${kind}` })),
+    legend("Colors", keys, (kind) => make("span", { class: `swatch ${kind}` })),
     saveButton(title, description, confusionPicture),
   ];
 }
@@ -51,11 +51,11 @@ function confusionMatrix() {
 function confusionCell(a, b, n) {
   if (!n) return make("td", { class: "none" }, classes.length <= FEW ? "0" : "·");
   const label = sentenceOfCount(a, b);
-  const colour = shadeOfCount(a, b);
+  const color = shadeOfCount(a, b);
   if (!data.errors.on_page) {
-    return make("td", {}, make("span", { class: `cell ${colour}`, title: label }, String(n)));
+    return make("td", {}, make("span", { class: `cell ${color}`, title: label }, String(n)));
   }
-  const attributes = { type: "button", class: `cell ${colour}`, title: label, "aria-label": `${label}: show them` };
+  const attributes = { type: "button", class: `cell ${color}`, title: label, "aria-label": `${label}: list these rows` };
   const button = make("button", attributes, String(n));
   button.addEventListener("click", () => listRows(b, truthKnown ? a : -1));
   return make("td", {}, button);
@@ -77,19 +77,20 @@ function reliability() {
   }
   const columns = [
     { name: "probability", show: (point) => `${hundredths(point.low)} to ${hundredths(point.high)}`, sort: (point) => point.high },
-    { name: "mean", show: (point) => thousandths(point.confidence) },
-    { name: "share right", show: (point) => thousandths(point.share_right) },
+    { name: "mean probability", show: (point) => thousandths(point.confidence) },
+    { name: "share of right labels", show: (point) => thousandths(point.share_right) },
     { name: "95% interval", show: ({ interval }) => interval?.map(thousandths).join(" to ") ?? "" },
     { name: "rows", show: (point) => String(point.n_rows) },
   ];
   return [
     make("h3", {}, "Are the probabilities right?"),
     make("figure", {}, node, make("figcaption", { class: "small" }, data.errors.caption)),
-    behind("The dots as a table", () => table("How often labels are right, by their probability", columns, points)),
+    behind("The dots as a table", () => table("Share of right labels, by the probability of the label", columns, points)),
   ];
 }
 
-// How well rows are ranked. A point is [threshold, rows called, right calls, recall, false positive rate, precision].
+// ROC and precision-recall curves. A point is [threshold, rows called, called rows of the class, recall, false positive
+// rate, precision].
 
 const RECALL = 3;
 const FALSE_RATE = 4;
@@ -100,7 +101,7 @@ function unitFrame(title, xLabel, yLabel) {
   return frame(title, { width: 360, height: 320, xs: [0, 1], ys: [0, 1], xTicks: tenths, yTicks: tenths, xLabel, yLabel });
 }
 
-// Both curves of a class, with the curves of other classes behind them and a dot at the threshold if there is one.
+// ROC and precision-recall curve of a class, with curves of other classes behind and a dot at the threshold, if any.
 function drawRanking() {
   const curves = data.errors.ranking;
   const pick = make("select", {}, ...curves.map((curve, i) => make("option", { value: i }, classes[curve.class])));
@@ -118,7 +119,7 @@ function drawRanking() {
 }
 
 function tableOfCurves(curve) {
-  const caption = `Thresholds for ${classes[curve.class]}: rows with at least this probability are called ${classes[curve.class]}`;
+  const caption = `Thresholds for ${classes[curve.class]}: rows with at least this probability of ${classes[curve.class]} are called ${classes[curve.class]}`;
   return behind("The curves as a table", () => pointTable(caption, curve.points));
 }
 
@@ -147,7 +148,7 @@ function rankingPictures(curve, point) {
 
 const rocPoints = (curve, { x, y }) => [[x(0), y(0)], ...curve.points.map((p) => [x(p[FALSE_RATE]), y(p[RECALL])])];
 
-// In steps, as the average precision is defined.
+// The curve has steps, so that the area below it is the average precision.
 function precisionPoints(curve, { x, y }) {
   let before = 0;
   return curve.points.flatMap((p) => {
@@ -161,7 +162,7 @@ function pointTable(caption, points) {
   const columns = [
     { name: "threshold", show: (p) => plain(p[0]) },
     { name: "rows called", show: (p) => String(p[1]) },
-    { name: "right", show: (p) => String(p[2]) },
+    { name: "true positives", show: (p) => String(p[2]) },
     { name: "false positives", show: (p) => String(p[1] - p[2]) },
     { name: "precision", show: (p) => thousandths(p[PRECISION]) },
     { name: "recall", show: (p) => thousandths(p[RECALL]) },
@@ -186,7 +187,7 @@ function thresholdControl(move) {
   slider.addEventListener("input", show);
   show();
   return [
-    make("h3", {}, "Where to put the threshold?"),
+    make("h3", {}, "Which threshold to choose?"),
     make("p", {}, use),
     make("label", { class: "control" }, "Threshold ", slider),
     make("p", {}, words),
@@ -194,11 +195,11 @@ function thresholdControl(move) {
   ];
 }
 
-// Rows that deserve a look
+// Rows to look at
 
 const recordedColumns = [
   { name: "recorded", kind: "text", show: (i) => classes[rows[i].truth] },
-  { name: "its probability", show: (i) => thousandths(rows[i].proba[rows[i].truth]) },
+  { name: "probability of recorded class", show: (i) => thousandths(rows[i].proba[rows[i].truth]) },
 ];
 
 function rowsToLookAt() {
@@ -232,13 +233,13 @@ function sampleSizes() {
     })),
   ];
   return [
-    stepChart("epsilon", (step) => step.epsilon, `epsilon; dashed, tolerance ${plain(tolerance)}`, tolerance),
-    stepChart("accuracy", (step) => step.accuracy, "accuracy on the test rows"),
+    stepChart("epsilon", (step) => step.epsilon, `Epsilon; the dashed line is the tolerance ${plain(tolerance)}`, tolerance),
+    stepChart("accuracy", (step) => step.accuracy, "Accuracy on the test rows"),
     behind("The steps as a table", () => table("Steps", columns, steps)),
   ];
 }
 
-// One number of each step against training rows, with a dashed line at its goal if it has one.
+// A number of each step against the number of training rows, with a dashed line at the goal if there is one.
 function stepChart(name, numberOf, caption, goal) {
   const { steps } = data.sampleSizes;
   const totals = steps.map((step) => step.total);

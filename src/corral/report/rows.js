@@ -5,7 +5,7 @@ const truthKnown = rows.some((row) => row.truth >= 0);
 const noveltyKnown = rows.some((row) => row.typicality);
 
 const ORDERS = [
-  ...(truthKnown ? [["wrong ones first", (row) => (wrong(row) ? -row.proba[row.label] : 1)]] : []),
+  ...(truthKnown ? [["wrong labels first", (row) => (wrong(row) ? -row.proba[row.label] : 1)]] : []),
   ["as in the table", () => 0],
   ["least certain first", (row) => row.proba[row.label]],
   ...(noveltyKnown ? [["least typical first", (row) => row.score]] : []),
@@ -20,10 +20,10 @@ const browser = {
   novel: make("input", { type: "checkbox", id: "filter-novel" }),
   list: make("select", { id: "list", size: "14", "aria-describedby": "list-count" }),
   count: make("p", { id: "list-count", class: "small", role: "status" }),
-  panel: make("article", { id: "row", "aria-label": "The row picked" }),
+  panel: make("article", { id: "row", "aria-label": "Selected row" }),
 };
 
-// The first name has the value -1, the others count from 0.
+// A drop-down list whose first name has the value -1, the second 0, the third 1 and so on.
 function choice(id, names) {
   return make("select", { id }, ...names.map((name, i) => make("option", { value: i - 1 }, name)));
 }
@@ -53,7 +53,7 @@ function refilter() {
   showRow();
 }
 
-// Lists the rows of a label and a true class (-1 for all) and scrolls to the list.
+// Lists the rows with a label and a true class (-1 for all rows) and scrolls to the list.
 function listRows(label, truth, picked) {
   browser.text.value = "";
   browser.label.value = label;
@@ -79,7 +79,7 @@ function rowPage(row) {
   const { label, place, reasons, odds, support, caution } = row.words;
   const verdict = wrong(row) ? "verdict wrong" : "verdict";
   const parts = [
-    make("h3", {}, `${data.rowWord} ${row.name}, labelled ${classes[row.label]}`),
+    make("h3", {}, `${data.rowWord} ${row.name}, labeled ${classes[row.label]}`),
     make("p", { class: verdict }, label),
   ];
   if (!data.explains) return [...parts, make("div", { class: "sides" }, probabilities(row), valuesOf(row))];
@@ -130,8 +130,8 @@ function placeFigure(row, a) {
       ]),
     }),
   );
-  const off = row.score < left ? "; it lies further to the left" : "";
-  const caption = `Training rows of ${classes[a]} by how typical they are; the line is this row${off}.`;
+  const off = row.score < left ? ", which is further to the left" : "";
+  const caption = `Numbers of training rows of ${classes[a]} by typicality of ${classes[a]}; the line is this row${off}.`;
   const numbers = behind("The bars as a table", () => histogramTable(row.part, a));
   return make("figure", { class: "place" }, make("figcaption", {}, caption), chart.node, numbers);
 }
@@ -144,7 +144,7 @@ function histogramTable(part, a) {
     { name: "to", show: (i) => hundredths(low + (i + 1) * step) },
     { name: "training rows", show: (i) => plain(counts[i]) },
   ];
-  return table(`Scores of the training rows of ${classes[a]}; 0 is their median`, columns, positions(counts));
+  return table(`Typicality scores of the training rows of ${classes[a]}`, columns, positions(counts));
 }
 
 const byEvidence = (row) => positions(variables).sort(by((j) => -Math.abs(row.evidence[j])));
@@ -156,7 +156,7 @@ function probabilities(row) {
     { name: "bar", kind: "chart", show: (a) => bar(row.proba[a], 0), sort: (a) => row.proba[a] },
   ];
   if (row.typicality) columns.splice(2, 0, { name: "typicality", show: (a) => thousandths(row.typicality[a]) });
-  const typicality = row.typicality ? "; typicality is the share of the training rows of a class that are at most as typical" : "";
+  const typicality = row.typicality ? ". Typicality: the share, of the training rows of a class and this row, that are at most as typical of the class as this row" : "";
   return table(`Probabilities${typicality}`, columns, positions(classes).sort(by((a) => -row.proba[a])), FEW);
 }
 
@@ -187,10 +187,10 @@ function evidenceTable(row) {
     },
   ];
   const pair = `${classes[row.label]} (right) over ${classes[row.rival]} (left)`;
-  return table(`Evidence of each variable for ${pair}; it depends on the other values of the row`, columns, byEvidence(row), FEW);
+  return table(`Evidence of each variable for ${pair}. Evidence depends on the other values of the row`, columns, byEvidence(row), FEW);
 }
 
-// A number alone would look like a value.
+// A number without the word row would look like a value.
 function trainingCalled(i) {
   const label = trainingLabel(i);
   return typeof label === "number" ? `training row ${label}` : label;
@@ -200,7 +200,7 @@ function supportTable(row) {
   const itself = { name: "this row", share: 2, shown: "", values: row.values.map((x, j) => (unknownNote(row, j) ? x + unknownNote(row, j) : x)) };
   const nValues = (values) => values.filter((value) => value !== null).length;
   const supporting = positions(row.support);
-  // Rows with hardly any values resemble all others.
+  // Rows with hardly any values are left out: they resemble all rows.
   const comparable = supporting.filter((k) => 2 * nValues(data.training[row.support[k]]) >= nValues(row.values));
   const listed = comparable.length ? comparable : supporting;
   const others = listed.map((k) => ({
@@ -214,11 +214,11 @@ function supportTable(row) {
     { name: "share", show: (each) => each.shown, sort: (each) => each.share },
     ...valueColumns(byEvidence(row), (each) => each.values),
   ];
-  const node = table(`${row.words.nearest} Variables by evidence`, columns, [itself, ...others]);
+  const node = table(`${row.words.nearest} Columns are ordered by evidence`, columns, [itself, ...others]);
   return make("div", { class: "values" }, node);
 }
 
-// Evidence adds up: from the odds before any variable is known, variable by variable, to the odds with all variables.
+// The log odds without any variable plus the evidence of each variable are the log odds with all variables.
 
 const LIKELY = [0.5, 0.1, 0.9, 0.01, 0.99, 0.001, 0.999, 1e-6, 1 - 1e-6];
 
@@ -226,8 +226,8 @@ function waterfallFigure(row) {
   const [label, rival] = [classes[row.label], classes[row.rival]];
   const title = `Why ${data.rowWord.toLowerCase()} ${row.name} is ${label} rather than ${rival}`;
   const description =
-    `Evidence of each variable for ${label} over ${rival}, in natural logarithms of odds: each bar begins where the ` +
-    `one above ends. The upper axis shows the probability of ${label} if only these two classes are possible.`;
+    `Evidence of each variable for ${label} over ${rival}, in natural logarithms of odds. Each bar begins where the bar ` +
+    `above it ends. The upper axis is the probability of ${label} if only these two classes are possible.`;
   const width = Math.min(640, Math.max(320, browser.panel.clientWidth || 640));
   return make(
     "figure",
@@ -243,7 +243,7 @@ function waterfallLines(row) {
   const strongest = byEvidence(row).slice(0, data.nStrongest);
   const nOthers = variables.length - strongest.length + data.nHidden;
   const added = [
-    ["before any variable", row.base, "sum"],
+    ["without any variable", row.base, "sum"],
     ...strongest.map((j) => [`${variables[j]} = ${valueInWords(j, row.values[j])}${unknownNote(row, j)}`, row.evidence[j]]),
     ...(nOthers ? [[`${plural(nOthers, "other variable")}`, row.rest]] : []),
   ];
@@ -287,7 +287,7 @@ function waterfall(row, width, title) {
   return node;
 }
 
-// Log odds below, probabilities above.
+// Axes of log odds (below the bars) and of probabilities (above the bars).
 function oddsAxes(node, x, [low, high], [top, bottom], right) {
   const line = (kind, odds) => draw("line", { class: kind, x1: x(odds), x2: x(odds), y1: top, y2: bottom });
   for (const odds of ticks(low, high)) {
@@ -316,8 +316,8 @@ function oddsAxes(node, x, [low, high], [top, bottom], right) {
 function drawBrowser() {
   const { text, label, truth, order, list, count, panel } = browser;
   const control = (name, input) => make("label", { class: "control", for: input.id }, name, input);
-  const onlyWrong = make("label", { class: "control check" }, browser.wrong, "wrong ones only");
-  const onlyNovel = make("label", { class: "control check" }, browser.novel, "novel ones only");
+  const onlyWrong = make("label", { class: "control check" }, browser.wrong, "wrong labels only");
+  const onlyNovel = make("label", { class: "control check" }, browser.novel, "novel rows only");
   const controls = make(
     "div",
     { role: "search", "aria-label": "Rows" },

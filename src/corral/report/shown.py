@@ -17,16 +17,16 @@ from corral.estimators.validation import check_known_labels, index_name, row_nam
 from corral.evaluation.held_out import HeldOut, take_rows
 from corral.evidence.explainers import factors_per_row
 
-# Factors of kernels in all explanations of a page: about 12 seconds of one core. If all rows take more, the
-# page has fewer rows, but at least `_FEWEST_ROWS`.
+# Most factors of kernels in all explanations of a page: about 12 seconds of one core. If all rows need more
+# factors, the page has fewer rows, but at least `_FEWEST_ROWS`.
 _MOST_FACTORS = 1_200_000_000
 _FEWEST_ROWS = 200
 
-# Variables on a page: those that describe some class best.
+# Most variables on a page, which are the variables that describe some class best.
 MOST_VARIABLES = 200
 
-# Values of rows that a page has room for: each takes at least 5 bytes with its evidence. More rows would be
-# explained and then left out.
+# Most values of rows on a page: each value with its evidence needs at least 5 bytes. Further rows would be
+# explained and then left out, because the page would be too large.
 _MOST_VALUES = 200_000
 
 
@@ -35,7 +35,7 @@ class ScoredPredictions(NamedTuple):
 
     predictions: HeldOut
     unseen: bool  # whether the caller states that the estimator was not fitted to these rows
-    on_page: bool  # whether they are predictions of the rows on the page, which can then be listed
+    on_page: bool  # whether the predicted rows are the rows on the page, so that the page can list them
 
 
 class ShownPart(NamedTuple):
@@ -44,8 +44,10 @@ class ShownPart(NamedTuple):
     estimator: Any  # the fitted classifier
     X: Any  # the rows
     places: Integers  # (n_part,) places of these rows in `ShownRows`
-    evaluated: EvaluatedRows | None  # the rows with their densities; None of a classifier without densities
-    training_positions: Integers | None  # positions of its training rows in the table; None if it has all
+    evaluated: EvaluatedRows | None  # the rows with their densities; None if the classifier has no densities
+    training_positions: (
+        Integers | None
+    )  # positions of its training rows in the table; None if these are all rows
 
 
 class ShownRows(NamedTuple):
@@ -55,9 +57,9 @@ class ShownRows(NamedTuple):
     parts: list[ShownPart]
     proba: Floats  # (n_shown, n_classes)
     positions: Integers  # (n_shown,) positions in the table
-    names: list[Any]  # (n_shown,) labels of the index, or positions
+    names: list[Any]  # (n_shown,) index labels, or positions
     word: str  # name of the index, or "Row"
-    truth: Integers  # (n_shown,) numbers of the classes, -1 if unknown
+    truth: Integers  # (n_shown,) class codes, -1 if unknown
     n_rows: int  # number of rows that could be shown
 
 
@@ -71,7 +73,8 @@ def choose_rows(
 ) -> ShownRows:
     """Choose at most `max_rows` rows for the page of a classifier or a pipeline.
 
-    Rows with wrong labels come first, if classes are known, then one row of each class in turn.
+    If the scored predictions are predictions of these rows, rows with wrong labels come first. Then one row
+    of each class is chosen in turn, if classes are known, otherwise rows at random.
     """
     last, rows = last_step(estimator), rows_of_last_step(estimator, X)
     truth = None if y is None else check_known_labels(y, len(rows), last.classes_)
@@ -106,8 +109,8 @@ def choose_rows(
 
 
 def affordable_rows(estimator: Any, max_rows: int) -> int:
-    """Number of rows that a page can explain in a short time and has room for, at most `max_rows`."""
-    if isinstance(estimator, LSPClassifier):  # which explains nothing
+    """Return the number of rows, at most `max_rows`, that can be explained quickly and fit on a page."""
+    if isinstance(estimator, LSPClassifier):  # which gives no explanations
         return max_rows
     affordable = _MOST_FACTORS // max(factors_per_row(estimator.model_), 1)
     n_values: int = min(estimator.n_features_in_, MOST_VARIABLES)
@@ -117,10 +120,10 @@ def affordable_rows(estimator: Any, max_rows: int) -> int:
 def _scored(
     estimator: Any, rows: Any, truth: NDArray[Any] | None, held_out: HeldOut | None
 ) -> tuple[ScoredPredictions | None, EvaluatedRows | None]:
-    """Return predictions to score, and the densities of all rows if these had to be evaluated for them."""
+    """Return predictions to score, and the densities of all rows if the predictions needed the densities."""
     if held_out is not None and held_out.positions is not None:
         return ScoredPredictions(held_out, unseen=True, on_page=True), None
-    # If the classes differ, these are other rows: the rows need not be predicted to find that out.
+    # If the classes differ, the predictions are of other rows, and the rows of X need not be predicted.
     if truth is None or (held_out is not None and not np.array_equal(held_out.truth, truth)):
         return None if held_out is None else ScoredPredictions(held_out, unseen=True, on_page=False), None
     evaluated = _evaluated(estimator, rows)
@@ -158,30 +161,31 @@ def _held_out_parts(X: Any, held_out: HeldOut, positions: Integers) -> list[Show
 
 
 def _check_held_out(held_out: HeldOut, truth: NDArray[Any] | None, n: int, classes: NDArray[Any]) -> None:
-    """Refuse predictions of other classes, and positions or classes that do not agree with X and y."""
+    """Raise ValueError if classes or positions of held-out rows do not agree with the estimator, X and y."""
     if not np.array_equal(held_out.classes, classes):
         raise ValueError(
-            f"held_out has the classes {held_out.classes.tolist()}, and the estimator {classes.tolist()}."
+            f"held_out has the classes {held_out.classes.tolist()}, but the estimator has {classes.tolist()}."
         )
     positions = held_out.positions
     if positions is None:
         return
     if truth is None:
-        raise ValueError("held_out names rows of X, but y, their classes, is not given.")
+        raise ValueError("held_out refers to rows of X, but y, the classes of these rows, is not given.")
     if positions.size and positions.max() >= n:
-        raise ValueError(f"held_out names row {positions.max()} of X, which has {n} rows.")
+        raise ValueError(f"held_out refers to row {positions.max()} of X, which has {n} rows.")
     if not np.array_equal(held_out.truth, truth[positions]):
         raise ValueError(
-            "held_out has other classes of its rows than y: pass the X and y that it was made from."
+            "the classes in held_out differ from y: pass the X and y that held_out was made from."
         )
 
 
 def _subsample(
     codes: Integers, proba: Floats | None, by_position: Integers, random: np.random.RandomState
 ) -> Integers:
-    """Order rows at random: wrong ones first, if probabilities are given, then one row of each class in turn.
+    """Return an order of rows: rows with wrong labels first if `proba` is given, then each class in turn.
 
-    `by_position` sorts the rows by their position, so that the order of `codes` does not matter.
+    Within these conditions the order is random. `by_position` sorts the rows by position, so that the result
+    does not depend on the order of `codes`.
     """
     order: Integers = by_position[random.permutation(codes.size)]
     if (codes < 0).all():

@@ -1,4 +1,4 @@
-"""Texts that the template writes: paragraphs, lines of tables, parameters and versions."""
+"""Texts that the template shows: paragraphs, lines of tables, parameters and versions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def page_words(
     steps_before: Sequence[str],
     n_shown_variables: int,
 ) -> dict[str, Any]:
-    """Variables of the template; `steps_before` are the steps of a pipeline before the classifier."""
+    """Return the variables of the template; `steps_before` are pipeline steps before the classifier."""
     scored = shown.scored
     predictions = None if scored is None else scored.predictions
     n_folds = sum(part.training_positions is not None for part in shown.parts)
@@ -92,6 +92,7 @@ def page_words(
         "n_wrong": 0 if predictions is None else int((predictions.labels != predictions.truth).sum()),
         "which": predictions.claim if predictions is not None and predictions.parts else "given",
         "parameters": _parameters(estimator),
+        **_chosen(estimator),
         "versions": _versions(),
         "n_rows": shown.n_rows,
         "n_browsed": len(rows),
@@ -106,7 +107,7 @@ def page_words(
 def _summary(
     estimator: Any, description: Description | None, shown: ShownRows, rows: Sequence[Mapping[str, Any]]
 ) -> list[str]:
-    """Say how good a model is, how many rows are novel, and how many variables describe classes."""
+    """Return sentences on the quality of the model, on novel rows, and on variables that describe classes."""
     sentences, scored = [], shown.scored
     if hasattr(estimator, "cv_log_loss_") and not (scored is not None and scored.unseen):
         by_shares = are_empirical(estimator)
@@ -125,7 +126,7 @@ def _summary(
 
 
 def _quality(scored: ScoredPredictions) -> list[str]:
-    """Say how many labels are right, and warn if the rows may be training rows."""
+    """Return sentences on right labels, with a warning if the rows may be training rows."""
     predictions = scored.predictions
     scores, recalls = predictions.scores(), predictions.recalls()
     label, worst = max(recalls.items(), key=lambda item: item[1].n_mistaken)
@@ -145,7 +146,7 @@ def _quality(scored: ScoredPredictions) -> list[str]:
 
 
 def _score_lines(predictions: HeldOut) -> dict[str, Any]:
-    """Heads and lines of the table of scores, with a column for each baseline."""
+    """Return heads and lines of the table of scores, which has a column for each baseline."""
     scores = predictions.scores()
     baselines = {name: each.scores() for name, each in (predictions.baselines or {}).items()}
     lines = [
@@ -162,7 +163,7 @@ def _score_lines(predictions: HeldOut) -> dict[str, Any]:
 
 
 def _class_lines(predictions: HeldOut) -> list[dict[str, Any]]:
-    """Scores of each class with intervals, and the class for which its rows are most often mistaken."""
+    """Return scores of each class with intervals, and the most frequent wrong label of its rows."""
     by_class, lines = predictions.scores().by_class, []
     for label, recall in predictions.recalls().items():
         each = by_class[str(label)]
@@ -182,14 +183,14 @@ def _score_text(value: float | None) -> str:
 
 
 def _interval(scores: ClassScores, name: str) -> str:
-    """Write an interval; empty where the score is not defined."""
+    """Write an interval; empty if the score is not defined."""
     if getattr(scores, name) is None:
         return ""
-    return interval_text(scores.intervals[name]) or "none, of one group"
+    return interval_text(scores.intervals[name]) or "none: one group"
 
 
 def _novelty(estimator: Any, shown: ShownRows, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say how many rows are novel, and which variables most often make them novel."""
+    """Return sentences on the number of novel rows, and on the variables that make rows novel."""
     unlike = [row["unlike"] for row in rows if row["novel"]]
     # If the page has only some of the rows, rows with wrong labels were chosen first.
     at_random = len(rows) == shown.n_rows or bool((shown.truth < 0).all())
@@ -207,7 +208,7 @@ def _what_next(
     scored: ScoredPredictions | None,
     sample_sizes: SampleSizes | LearningCurve | None,
 ) -> list[str]:
-    """Say which classes lack rows, which variables add nothing, and whether rows have groups."""
+    """Return advice: on labels, classes with few rows, sample sizes, recalls, variables and groups."""
     sentences = []
     if scored is not None:
         sentences += [begun(sentence) for sentence in advice_on_labels(estimator, scored.predictions)]
@@ -234,7 +235,7 @@ def _what_next(
 
 
 def _least_known(predictions: HeldOut) -> list[str]:
-    """Name the class whose recall has the widest interval, and the class with the lowest recall."""
+    """Return sentences on the class whose recall has the widest interval, and on the lowest recall."""
     recalls = predictions.recalls()
     label, widest = max(recalls.items(), key=lambda item: np.ptp(item[1].interval or (0.0, 1.0)))
     n_more = rows_to_halve_interval(widest.share, widest.n_rows) if predictions.groups is None else None
@@ -246,7 +247,7 @@ def _least_known(predictions: HeldOut) -> list[str]:
 
 
 def _curve(curve: LearningCurve, scored: ScoredPredictions | None) -> dict[str, Any]:
-    """Table of a learning curve, rows needed for a goal, and why the accuracy in the summary differs."""
+    """Return the table of a learning curve, rows needed for a goal, and why accuracies differ."""
     begin = curve_begins(curve.n_rows, curve.accuracy(curve.n_rows).value)
     if scored is not None and scored.unseen:
         accuracy, claim = scored.predictions.scores().accuracy, scored.predictions.claim
@@ -258,22 +259,33 @@ def _curve(curve: LearningCurve, scored: ScoredPredictions | None) -> dict[str, 
 # Parameters and versions
 
 
-def _parameters(estimator: Any) -> list[tuple[str, str, str]]:
-    """Name, value and origin of the pool's members and of all parameters."""
+def _chosen(estimator: Any) -> dict[str, Any]:
+    """Return the table of the members of a pool, or of the parameters that `fit` chose; perhaps empty."""
     if hasattr(estimator, "members_"):
-        weights = estimator.model_.pool.shares()
-        chosen = {name: f"weight {weight:.0%}" for name, weight in weights.items()}
-    else:
-        chosen = {name: repr(value) for name, value in getattr(estimator, "best_params_", {}).items()}
+        return {
+            "chosen_heading": "Members of the pool and their weights",
+            "chosen_caption": "Kinds of class densities that the classifier combines",
+            "chosen_heads": ("member", "weight"),
+            "chosen": [(name, f"{weight:.0%}") for name, weight in estimator.model_.pool.shares().items()],
+        }
+    return {
+        "chosen_heading": "Parameters used by fit",
+        "chosen_caption": "Chosen by cross-validation if several values were given",
+        "chosen_heads": ("parameter", "value"),
+        "chosen": [(name, repr(value)) for name, value in getattr(estimator, "best_params_", {}).items()],
+    }
+
+
+def _parameters(estimator: Any) -> list[tuple[str, str, str]]:
+    """Return name, value and origin of all parameters."""
     defaults = {name: repr(value) for name, value in type(estimator)().get_params().items()}
     params = {name: repr(value) for name, value in estimator.get_params().items()}
     return [
-        *((name, value, "learnt") for name, value in chosen.items()),
-        *((name, value, "default" if value == defaults[name] else "given") for name, value in params.items()),
+        (name, value, "default" if value == defaults[name] else "given") for name, value in params.items()
     ]
 
 
 def _versions() -> list[tuple[str, str]]:
-    """Versions of Python and of the packages that computed the page."""
+    """Return the versions of Python and of the packages that computed the page."""
     packages = ("corral", "numpy", "scipy", "scikit-learn", "numba")
     return [("Python", platform.python_version()), *((name, version(name)) for name in packages)]

@@ -1,10 +1,10 @@
-"""Sentences about classes, rows, scores and tables, composed once for `repr`, console and report.
+"""Sentences about classes, rows, scores and tables, shared by `repr`, console and report.
 
-Functions take plain values and names, so that every package above can use them.
+Functions accept plain values and names only, so that every other package can call them.
 
 - ``numbers``: numbers, values and lists as text
-- ``classes``: the markers of a class
-- ``rows``: label, evidence, typicality and support of a row
-- ``scores``: models and their scores
-- ``tables``: a whole table: duplicates, groups, novel rows
+- ``classes``: the variables that describe a class (its markers)
+- ``rows``: label, evidence, typicality and supporting training rows of a row
+- ``scores``: fitted models and their scores
+- ``tables``: duplicates, groups and novel rows of a whole table
 """

@@ -1,4 +1,9 @@
-"""Sentences about a class: its markers, and what the model rests on."""
+"""Sentences about a class and the variables that describe it, its markers.
+
+A marker is a variable whose values in the class differ from the background by more than chance and not
+negligibly. The background is all other classes or, if several classes hardly differ in the variable, only
+these classes (see `markers.background`).
+"""
 
 from __future__ import annotations
 
@@ -9,39 +14,44 @@ from corral.sentences.numbers import (
     counted,
     different_texts,
     exact_text,
+    joined,
     listed,
     number_text,
     percent_texts,
     range_texts,
 )
 
-# At most four phrases of each kind describe a class: readers skip more.
+# Most markers, and most sentences on missing values, that are listed for a class: readers skip longer lists.
 MOST_PHRASES = 4
 
-# A marker is shown if its effect is at least this part of the largest one.
+# A marker is listed if its effect is at least this part of the largest effect in the class.
 LEAST_PART = 1.0 / 3.0
 
-# Digits of the ends of a range, which are rounded already: a double holds 15 digits exactly.
+# Digits of the ends of a range. The ends are rounded already, and a double holds 15 digits exactly.
 _DIGITS_OF_ENDS = 15
 
 NO_MARKER = "no variable found"
 NO_MARKER_AT_ALL = (
-    "No single variable describes a class: no test of values or of single categories finds a class that "
-    "differs from the others by more than chance and not negligibly. Labels rest on several variables "
-    "together."
+    "No single variable describes a class: in no variable do the values or a single category of a class "
+    "differ from the other classes by more than chance and not negligibly. Labels use all variables together."
 )
 RANKING = (
-    "The markers that separate the class best from all other rows come first. The effect measures the "
-    "separation, from -1 to 1: Cliff's delta (twice the area under the ROC curve, less 1) of values or of "
-    f"their distances from the median, or the difference of two shares. At most {MOST_PHRASES} variables are "
-    "shown for a class, and none with less than a third of the largest effect."
+    "Variables that separate the class best from all other rows come first. The effect, from -1 to 1, says "
+    'how well a variable separates the class from all other rows: for "high" and "low" it is Cliff\'s delta '
+    '(twice the area under the ROC curve, minus 1) of the values, for "wide" and "narrow" Cliff\'s delta of '
+    'the distances from the median of all rows, for "more often" and "less often" the difference between '
+    f"two shares. The table lists at most {MOST_PHRASES} variables for a class, each with at least a third "
+    "of the largest effect. "
+    '"Others" are all other rows; "in 1 of 2 other classes" is the value in the background, if that is '
+    "not all other classes."
 )
 
 
 def frequency_words(low: float, high: float, word: str, category: str | None = None, n_alike: int = 1) -> str:
-    """Say that a category, a value or a range is "more often" or "less often", as in "= 1 more often".
+    """Say that a category, a value or a range is more or less often, as in "= 1 more often".
 
-    NaN is an end without limit. `n_alike` categories have the frequency of the named one, which is included.
+    An end of NaN means that the range has no limit there. `n_alike` is the number of categories with the
+    same frequency as `category`, itself included.
     """
     if category is not None:
         more = (
@@ -67,18 +77,19 @@ def difference(
 ) -> str:
     """Say how a class differs in a variable, as in "petal length low (1.5; others 4.9)".
 
-    The numbers are medians, quartiles and shares, each of the class, of all other rows and of the background.
-    The background is shown if it is only `n_background` of the `n_others` other classes; 0 means all of them.
+    `middles` (medians), `ranges` (quartiles) and `shares` have three entries: for the class, for all other
+    rows and for the background. The background is `n_background` of the `n_others` other classes, or all of
+    them if `n_background` is 0; then it is not mentioned.
     """
     if not direction:
         return f"{name} (no clear difference)"
     n_samples = 3 if n_background else 2
     if direction.endswith(" often"):
-        texts, all_others = percent_texts(shares[:n_samples]), "of all others"
+        texts, all_others = percent_texts(shares[:n_samples]), "of all other rows"
     elif direction in ("high", "low") and middles[0] != middles[1]:
-        texts, all_others = different_texts(middles[:n_samples]), "in all others"
+        texts, all_others = different_texts(middles[:n_samples]), "in all other rows"
     else:
-        texts, all_others = range_texts(*ranges[:n_samples]), "in all others"
+        texts, all_others = range_texts(*ranges[:n_samples]), "in all other rows"
     return f"{name} {direction} ({_beside_others(texts, n_background, n_others, all_others)})"
 
 
@@ -86,7 +97,9 @@ def often_missing(name: str, shares: Sequence[float], n_background: int, n_other
     """Say that a variable is missing more or less often in a class than in all other rows."""
     word = "more" if shares[0] > shares[1] else "less"
     texts = percent_texts(shares[: 3 if n_background else 2])
-    return f"{name} missing {word} often ({_beside_others(texts, n_background, n_others, 'of all others')})"
+    return (
+        f"{name} missing {word} often ({_beside_others(texts, n_background, n_others, 'of all other rows')})"
+    )
 
 
 def _beside_others(texts: Sequence[str], n_background: int, n_others: int, all_others: str) -> str:
@@ -98,9 +111,11 @@ def _beside_others(texts: Sequence[str], n_background: int, n_others: int, all_o
 def class_lines(
     differences: Sequence[str], n_more: int, missing: Sequence[str], rests_on: Sequence[str]
 ) -> list[str]:
-    """Lines on a class: its first markers, missing values, and variables that its labels also rest on.
+    """Return lines on a class: markers, missing values, and variables that only carry evidence.
 
-    `n_more` markers are not among the first ones.
+    `differences` are sentences on the first markers, `n_more` is the number of other markers, and `missing`
+    are sentences on variables that are missing more or less often. `rests_on` are variables that do not
+    describe the class, but carry much evidence for it.
     """
     lines = [*(differences or [NO_MARKER]), *_more(n_more), *missing[:MOST_PHRASES]]
     lines += _more(len(missing) - MOST_PHRASES)
@@ -108,8 +123,8 @@ def class_lines(
 
 
 def mirrored_lines(other: str, rests_on: Sequence[str]) -> list[str]:
-    """Lines on the first of two classes if the second one has the same markers."""
-    return [f"the same variables as for {other}, the other way round", *_also(rests_on)]
+    """Return lines on the first of two classes, if the second class has the same markers."""
+    return [f"the same variables as for {other}, in the opposite direction", *_also(rests_on)]
 
 
 def _more(n: int) -> list[str]:
@@ -117,42 +132,51 @@ def _more(n: int) -> list[str]:
 
 
 def _also(rests_on: Sequence[str]) -> list[str]:
-    return [f"labels also rest on {', '.join(rests_on)}"] if rests_on else []
+    if not rests_on:
+        return []
+    verbs = ("does", "carries") if len(rests_on) == 1 else ("do", "carry")
+    return [f"{joined(rests_on)} {verbs[0]} not describe the class, but {verbs[1]} much evidence for it"]
 
 
 def number_of_markers(n_described: int, n_variables: int, fewest: int, most: int) -> str:
-    """Say how many variables describe a class, and what that means."""
+    """Say how many variables describe a class, and what it means that a variable describes a class.
+
+    `n_described` of `n_variables` variables describe a class; each class has `fewest` to `most` of them.
+    """
     if not n_described:
         return NO_MARKER_AT_ALL
     each = f"{fewest}" if fewest == most else f"{fewest} to {most}"
     return (
-        f"{counted(n_described, 'variable')} of {n_variables} "
-        f"{'describes' if n_described == 1 else 'describe'} at least one class, {each} in each class. A "
-        "variable describes a class if its values there are higher, lower, closer together, further apart "
-        "or differently distributed than in the background of the class, by more than chance and not "
-        "negligibly. The background is all other classes, or only the other classes that are alike in the "
-        "variable."
+        f"{n_described} of the {counted(n_variables, 'variable')} "
+        f"{'describes' if n_described == 1 else 'describe'} a class, {each} for each class. A variable "
+        "describes a class if its values in the class are higher, lower, closer together, further apart or "
+        "differently distributed than in the background, by more than chance and not negligibly. The "
+        "background is all other classes or, if several classes hardly differ in a variable, only these "
+        "classes."
     )
 
 
 def needless_variables(needless: Sequence[str], carrying: Sequence[str], n_variables: int) -> str:
-    """Say which variables neither describe a class nor have evidence; empty if there are none.
+    """Say which variables neither describe a class nor carry evidence; empty if there are none.
 
-    `carrying` are variables that describe no class, but have evidence.
+    `carrying` are variables that describe no class, but carry evidence or are missing more often in a class.
     """
     if not needless:
         return ""
-    describe, carry, they, them = (
-        ("describes", "carries", "it", "it") if len(needless) == 1 else ("describe", "carry", "they", "them")
+    describe, change, these = (
+        ("describes", "changes", "this variable")
+        if len(needless) == 1
+        else ("describe", "change", "these variables")
     )
     sentences = (
-        f"{counted(len(needless), 'variable')} of {n_variables} {describe} no class and, on average over the "
-        f"rows of each class, {carry} no evidence: {listed(needless, str, 10)}. Evidence depends on the "
-        f"other values of a row, so that {they} may matter in single rows. If measuring is costly, try a "
-        f"model without {them}."
+        f"{len(needless)} of the {counted(n_variables, 'variable')} {describe} no class and, on average over "
+        f"the rows of each class, {change} the odds by less than 5%: {listed(needless, str, 10)}. Evidence "
+        f"depends on the other values of a row, so {these} may matter in single rows. If measuring is "
+        f"costly, fit a model without {these} and compare the scores."
     )
     if not carrying:
         return sentences
     return (
-        f"{sentences} Others describe no class either, but labels rest on them: {listed(carrying, str, 10)}."
+        f"{sentences} Other variables describe no class either, but carry evidence or are missing more often "
+        f"in some class: {listed(carrying, str, 10)}."
     )
