@@ -341,7 +341,7 @@ TAKEN = {
     "per cent": taken(
         text(rows().assign(c="5%")),
         n_categories={"c": 1},
-        note="column 'c' holds '5%' in every row, which carries no information: leave it out (--drop c).",
+        note="column 'c' holds '5%' in every row; a constant column has no information about the label: leave it out (--drop c).",
     ),
     "a row of missing values": taken(
         text(rows().assign(a=rows()["a"].drop(4), b=rows()["b"].drop(4))), n_missing={"a": 1, "b": 1}
