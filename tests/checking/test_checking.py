@@ -401,11 +401,11 @@ def test_check_advises_a_group_that_a_fit_takes(tmp_path):
     assert f"{sentence}.\n" in grouped  # the option would count groups
     fit = ("fit", tmp_path / "t.csv", "-t", "y", "--group", "model", "--estimator", "rodeo")
     assert refused(*fit) == (
-        "class 'two-seater' has 1 group, fewer than the 2 needed to hold some out; leave such classes out by "
-        "--drop-small-classes 2."
+        "class 'two-seater' has 1 group, fewer than the 2 needed to hold some out; leave small classes out "
+        "by --drop-small-classes 2."
     )
     result = run(*fit, "--drop-small-classes", 2)
-    assert "which are of classes of fewer than 2 groups: 'two-seater' (1); " in result.stderr
+    assert "whose classes have fewer than 2 groups: 'two-seater' (1); " in result.stderr
 
 
 def test_check_and_fit_tell_of_text_and_numbers(planted, tmp_path):
@@ -594,7 +594,7 @@ def test_check_names_options(table):
         "- the rows are sorted by their labels, so the first rows of the file are all of one class: shuffle "
         "the "
         "rows before you use a part of the file.",
-        "rows are counted from 0, without the line of names",
+        "rows are counted from 0; the line of column names is not counted",
         "categories: id (300)",
         f"looked for: {'; '.join(LOOKED_FOR)}",
     ]
@@ -673,11 +673,11 @@ def test_small_classes_are_dropped(planted, tmp_path):
     assert json.loads(result.stdout)["rows"] == 296
     assert "rare" not in json.loads(result.stdout)["rows_by_class"]
     assert notes_of(result)[0] == (
-        "left out 4 of 300 rows, which are of classes of fewer than 4 rows, duplicates not counted: 'rare' "
-        "(3), 'rarer' (1); training rows keep their numbers."
+        "left out 4 of 300 rows, whose classes have fewer than 4 rows, duplicates not counted: 'rare' "
+        "(3), 'rarer' (1); the other rows keep their numbers."
     )
     sentence = refused(*fit, "--drop-small-classes", 40)
-    assert sentence == "--drop-small-classes 40 would leave 0 of 12 classes, and two are needed."
+    assert sentence == "--drop-small-classes 40 would leave 0 of 12 classes, but at least two are needed."
 
 
 def test_duplicates_do_not_make_a_class_large(planted, tmp_path):
@@ -686,7 +686,7 @@ def test_duplicates_do_not_make_a_class_large(planted, tmp_path):
     twice = [*range(len(X)), 0, 2]
     fit = fitting(X.iloc[twice], y[twice], tmp_path)
     assert refused(*fit) == (
-        "class 'rarer' has 1 row (2 with duplicates), fewer than the 2 needed to hold some out; leave such "
+        "class 'rarer' has 1 row (2 with duplicates), fewer than the 2 needed to hold some out; leave small "
         "classes out by --drop-small-classes 2."
     )
     assert refused(*fit, "--cv", 4).endswith("by --drop-small-classes 4.")

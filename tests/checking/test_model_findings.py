@@ -294,8 +294,8 @@ def test_the_quick_model_never_sees_the_row_that_it_predicts():
 @pytest.mark.parametrize(
     ("cut", "shown"),
     [
-        (9, "row 9 (2 of 3), the last one, as where a file is cut off: fill"),
-        (4, "row 4 (2 of 3): fill"),
+        (9, "row 9 (2 of 3), the last row, as in an incomplete file: add"),
+        (4, "row 4 (2 of 3): add"),
     ],
 )
 def test_rows_with_too_few_cells_are_told(cut, shown, tmp_path):

@@ -262,7 +262,10 @@ def test_a_file_holds_no_pipeline_but_its_last_step(table, tmp_path):
     X, y = table
     pipeline = make_pipeline(StandardScaler(), quick()).fit(X[NUMBERS], y)
     path = tmp_path / "model.corral"
-    message = r"^a model file cannot contain a pipeline: save the last step, save_model\(pipeline\[-1\], path\), .*\.$"
+    message = (
+        r"^a model file cannot contain a pipeline: "
+        r"save the last step, save_model\(pipeline\[-1\], path\), .*\.$"
+    )
     with pytest.raises(TypeError, match=message):
         save_model(pipeline, path)
     assert not list(tmp_path.iterdir())

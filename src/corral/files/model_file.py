@@ -54,10 +54,10 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     always written as the same bytes, so a hash of the file identifies the model.
 
     The file contains training rows, because class densities are computed from them: all rows, or a part of
-    the rows if classes are compressed. The file of an `LSPClassifier` contains its centers, which are training rows. A model
-    without all of its training rows raises an error in methods that need all of them: `partial_fit`,
-    `selection_frequency`. Names of rows are not saved if classes are compressed and the table had more than
-    16,777,216 rows.
+    the rows if classes are compressed. The file of an `LSPClassifier` contains its centers, which are
+    training rows. A model without all of its training rows raises an error in methods that need all of them:
+    `partial_fit`, `selection_frequency`. Names of rows are not saved if classes are compressed and the table
+    had more than 16,777,216 rows.
 
     Examples
     --------
