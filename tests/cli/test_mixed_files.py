@@ -194,11 +194,11 @@ def test_a_model_of_groups_needs_no_groups_later(visits, tmp_path):
     fitted = ("fit", visits, "-t", "y", "--group", "patient", "--estimator", "rodeo")
     shown = run(*fitted, "--model", tmp_path / "m.corral", "--report", tmp_path / "r.html").stdout
     assert "rows that share 'patient' were held out together" in shown
-    assert "groups, left out together: 24" in shown
+    assert "groups of rows that are held out together: 24" in shown
     assert "in 5 folds, each once and together with its group" in (tmp_path / "r.html").read_text(
         encoding="utf-8"
     )
-    assert "groups, left out together: 24" in run("info", tmp_path / "m.corral").stdout
+    assert "groups of rows that are held out together: 24" in run("info", tmp_path / "m.corral").stdout
     table = pd.read_csv(visits)
     expected = RodeoClassifier(priors="empirical", random_state=0)
     expected.fit(table[["a", "b", "c"]], table["y"], groups=table["patient"])
