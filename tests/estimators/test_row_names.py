@@ -253,7 +253,7 @@ def test_rows_that_are_not_there(folder, frame, tmp_path):
     frame[NAMES].to_csv(nameless, index=False)
     assert run("explain", model, nameless, "--row", 7, "-q").stdout.startswith("Row 7 is ")
     assert refused("explain", model, nameless, "--row", "P0004") == (
-        f"{nameless}: --row 'P0004' is not a row number, and the model has no column that names rows."
+        f"{nameless}: --row 'P0004' is not a row number, and the model has no id column."
     )
 
 
