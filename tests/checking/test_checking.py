@@ -98,50 +98,50 @@ def with_numbers(X, name, value, rows):
     return X.assign(**{name: X[name].where(~X.index.isin(rows), value)})
 
 
-def gives_away(name, advice="leave it out, unless it will be known before the label is", more=""):
+def gives_away(name, advice="leave it out, unless its value is known before the label", more=""):
     return (
-        f"column {name!r} alone gives 100.0% of the rows their label, where the most frequent class gives "
-        f"10.0%{more}: {advice}."
+        f"column {name!r} alone predicts the label of 100.0% of the rows; always naming the most frequent "
+        f"class predicts 10.0%{more}: {advice}."
     )
 
 
 ROWS = np.arange(300)
 PATIENTS_ADVICE = (
-    "if it names patients or the like, name it as the group, otherwise leave it out",
-    ", and each of its values stands in several rows of one class",
+    "if it identifies groups such as patients, use it as the group column, otherwise leave it out",
+    "; its values repeat, and all rows with the same value have the same class",
 )
-IF_TEXT = "write plain numbers, or each of them is a category."
-LATER = "of it; leave it out if new rows have later dates."
-DATES_ADVICE = f"a fit makes days since 2000, month and weekday {LATER}"
-ALIKE = "that differ only by case, by spaces around them or in how a number is written are"
+IF_TEXT = "write plain numbers; otherwise each text is a category."
+LATER = "leave the column out if new rows have later dates."
+DATES_ADVICE = f"a fit replaces the column with days since 2000, month and weekday; {LATER}"
+ALIKE = "differ only by case, spaces or the way a number is written, and count as different"
+IF_ID = "if it identifies rows, pass it as the id, or leave it out."
+IF_GROUP = "if rows with the same id belong together, use it as the group column, otherwise leave it out."
+CONSTANT = "; a constant column has no information about the label: leave it out."
 
 FAULTS = {
     "identifier: text ids": (
         adding(who=[f"P{i:04}" for i in ROWS]),
-        "column 'who' has a different text in every row, as names of rows do: say that it names rows, or "
-        "leave it out.",
+        f"column 'who' has a different text in every row, as ids have: {IF_ID}",
     ),
     "identifier: a counter": (
         adding(n=ROWS + 7),
-        "column 'n' has a different whole number in every row, in order: if it names rows, say so, or leave "
-        "it out.",
+        f"column 'n' has a different whole number in every row, in order: {IF_ID}",
     ),
     "identifier: mixed numbers called id": (
         adding(sampleID=np.random.default_rng(0).permutation(300)),
-        "column 'sampleID' has a different whole number in every row: if it names rows, say so, or leave it "
-        "out.",
+        f"column 'sampleID' has a different whole number in every row: {IF_ID}",
     ),
     "constant: a number": (
         adding(site=3),
-        "column 'site' holds 3 in every row, which carries no information: leave it out.",
+        f"column 'site' holds 3 in every row{CONSTANT}",
     ),
     "constant: constant text": (
         adding(site="north"),
-        "column 'site' holds 'north' in every row, which carries no information: leave it out.",
+        f"column 'site' holds 'north' in every row{CONSTANT}",
     ),
     "constant: a long number in every row": (
         adding(batch=20231224),
-        "column 'batch' holds 20231224 in every row, which carries no information: leave it out.",
+        f"column 'batch' holds 20231224 in every row{CONSTANT}",
     ),
     "leakage: the label as a number": (
         lambda X, y: (X.assign(code=pd.factorize(y)[0] * 2.5), y),
@@ -165,66 +165,67 @@ FAULTS = {
     ),
     "duplicates: three rows": (
         lambda X, y: (pd.concat([X, X[:3]], ignore_index=True), np.append(y, y[:3])),
-        "3 of 303 rows are duplicates of another one, such as rows 0 and 300: if they are one measurement, "
-        "keep one of them.",
+        "3 of 303 rows repeat an earlier row, such as row 300, which equals row 0: if equal rows are the "
+        "same "
+        "measurement, keep one of them.",
     ),
     "duplicates of two classes: three rows": (
         lambda X, y: (pd.concat([X, X[:3]], ignore_index=True), np.append(y, y[-3:])),
-        "3 pairs of equal rows have different labels, such as rows 0 and 300: look which label is right.",
+        "3 sets of equal rows have different labels, such as rows 0 and 300: check which label is right.",
     ),
     "near duplicates: three rows": (
         lambda X, y: (pd.concat([X, X[:3] * (1 + 1e-6)], ignore_index=True), np.append(y, y[:3])),
         "6 of 303 rows equal another row except for small differences (near duplicates), such as rows 0 and "
-        "300, so that scores and probabilities are not to be believed: keep one of them, or name a group "
-        "that holds them together.",
+        "300, so scores and probabilities are too good: keep one of these rows, or use a group column in "
+        "which "
+        "these rows have the same value.",
     ),
     "similar labels: case and spaces": (
         lambda X, y: (X, np.where(ROWS % 30 < 12, np.char.add(np.char.upper(y), " "), y)),
-        f"labels {ALIKE} different classes: ('CLASS 1 ', 'class 1'), ('CLASS 10 ', 'class 10'), ('CLASS 2 "
-        "', 'class 2'), ('CLASS 3 ', 'class 3'), ('CLASS 4 ', 'class 4'): write each class in one way.",
+        f"some labels {ALIKE} classes: ('CLASS 1 ', 'class 1'), ('CLASS 10 ', 'class 10'), ('CLASS 2 "
+        "', 'class 2'), ('CLASS 3 ', 'class 3'), ('CLASS 4 ', 'class 4'): use one spelling for each class.",
     ),
     "sentinel: -999": (
         lambda X, y: (with_numbers(X, "x1", -999.0, [4, 40]), y),
-        "column 'x1' holds -999 in 2 rows and nothing else below {least:.4g}: say that -999 stands for a "
-        "missing value.",
+        "column 'x1' holds -999 in 2 rows, and no other value below {least:.4g}: replace -999 with NaN.",
     ),
     "sentinel: 9999 once": (
         lambda X, y: (with_numbers(X, "x1", 9999.0, [4]), y),
-        "column 'x1' holds 9999 in 1 row and nothing else above {most:.4g}: say that 9999 stands for a "
-        "missing value.",
+        "column 'x1' holds 9999 in 1 row, and no other value above {most:.4g}: replace 9999 with NaN.",
     ),
     "sentinel: 99999999 in a column of days": (
         adding(day=np.where(ROWS % 50, 20230100 + ROWS * 7 % 30, 99999999)),
-        "column 'day' holds 99999999 in 6 rows and nothing else above 20230129: say that 99999999 stands for "
-        "a missing value.",
+        "column 'day' holds 99999999 in 6 rows, and no other value above 20230129: replace 99999999 with "
+        "NaN.",
     ),
     "sentinel: -1 among ages": (
         adding(age=np.where(ROWS % 50, 20 + ROWS * 7 % 60, -1)),
-        "column 'age' holds -1 in 6 rows and nothing else below 20: say that -1 stands for a missing value.",
+        "column 'age' holds -1 in 6 rows, and no other value below 20: replace -1 with NaN.",
     ),
     "few rows: a small class": (
         lambda X, y: (X, np.where(ROWS < 3, "rare", y)),
-        "fewer than 10 rows have the class 'rare' (3), so that the recall of a class of 3 may be off "
-        "by up to 0.50 (95% interval): collect more rows, or leave such classes out.",
+        "class with fewer than 10 rows: 'rare' (3); the measured recall of a class with 3 rows may be off by "
+        "up "
+        "to 0.50 (95% interval): collect more rows, or leave small classes out.",
     ),
     "text among numbers: one bad value": (
         lambda X, y: (with_cell(X, 17, "x2", "1.2.3"), y),
-        "column 'x2' would be numeric, but row 17 holds '1.2.3': mend it, or say that '1.2.3' stands for a "
-        "missing value.",
+        "column 'x2' would be numeric, but row 17 holds '1.2.3': correct the text, or replace it with "
+        "NaN if it stands for a missing value.",
     ),
     "similar categories: sexes": (
         adding(sex=np.resize(["m", "f", "F", "m "], 300)),
-        f"categories of column 'sex' {ALIKE} different categories: ('F', 'f'), ('m', 'm '): write each "
-        "category in one way.",
+        f"some categories of column 'sex' {ALIKE}: ('F', 'f'), ('m', 'm '): write each category in one way.",
     ),
     "many categories: remarks": (
         adding(remark=[None if i % 3 else f"seen at {i % 201}" for i in ROWS]),
-        "column 'remark' holds 67 different texts in 100 rows, so that most texts of a new table will be "
-        "unknown: leave it out, or make a few categories of them.",
+        "column 'remark' holds 67 different texts in 100 rows, so most texts in new rows will be unknown and "
+        "count as missing: leave the column out, or replace the texts by a few categories.",
     ),
     "mostly empty: an empty column": (
         adding(comment=np.nan),
-        "more than half of 300 values are missing in 1 column: 'comment' (300): leave it out.",
+        "1 column has no value in more than half of the 300 rows (rows without a value in parentheses): "
+        "'comment' (300): leave it out.",
     ),
     "numbers as text: a unit": (
         adding(weight=[f"{60 + i * 0.1:.1f} kg" for i in ROWS]),
@@ -238,8 +239,8 @@ FAULTS = {
     ),
     "numbers with a comma: commas": (
         adding(price=[f"{1000 + i:,}" for i in ROWS]),
-        "column 'price' holds numbers with a comma, such as '1,000' in row 0, so the column is read as "
-        "text: take the comma out if it marks thousands, or say that it is a decimal comma.",
+        "column 'price' holds numbers with a comma, such as '1,000' in row 0, so the column is read as text: "
+        "remove the commas if they mark thousands, or read the file with decimal commas.",
     ),
     "dates: days": (
         adding(day=[f"{2020 + i % 3}-0{1 + i % 9}-11" for i in ROWS]),
@@ -247,38 +248,44 @@ FAULTS = {
     ),
     "dates: day and month may be confused": (
         adding(day=[f"0{1 + i % 9}/0{1 + i % 7}/2020" for i in ROWS]),
-        "column 'day' holds dates, such as '01/01/2020' in row 0, where either number may be the month: "
+        "column 'day' holds dates, such as '01/01/2020' in row 0, where either the first or the second "
+        "number may "
+        "be the month: "
         f"{DATES_ADVICE}",
     ),
     "dates: of pandas, one in each row": (
         adding(day=pd.date_range("2020-01-01", periods=300, freq="h")[np.arange(300) * 7 % 300]),
-        "column 'day' holds dates, such as '2020-01-01 00:00:00' in row 0: a fit makes days since 2000, "
-        f"weekday and hour {LATER}",
+        "column 'day' holds dates, such as '2020-01-01 00:00:00' in row 0: a fit replaces the column with "
+        f"days since 2000, weekday and hour; {LATER}",
     ),
     "dates: one is no date": (
         adding(day=[f"2020-01-{1 + i % 30:02}" if i != 4 else "soon" for i in ROWS]),
-        "column 'day' holds dates, such as '2020-01-01' in row 0, but no date in 1 row, such as 'soon' in "
-        f"row 4: a fit makes days since 2000 and weekday {LATER}",
+        "column 'day' holds dates, such as '2020-01-01' in row 0, and text that is not a date in 1 row, such "
+        "as "
+        f"'soon' in row 4: a fit replaces the column with days since 2000 and weekday; {LATER}",
     ),
     "zeros: one column": (
         adding(depth=np.where(ROWS % 50, 13.0 + 0.1 * (ROWS * 7 % 60), 0.0)),
-        "0 is far from all other values of column 'depth' in 6 rows (nothing else below 13): if it stands "
-        "for a missing value, say so.",
+        "0 is far from all other values of column 'depth' in 6 rows (the least other value is 13): if 0 "
+        "stands "
+        "for a missing value, replace it with NaN.",
     ),
     "zeros: zeros elsewhere are numbers": (
         adding(depth=np.where(ROWS % 50, 13.0 + 0.1 * (ROWS * 7 % 60), 0.0), kids=ROWS % 3),
-        "0 is far from all other values of column 'depth' in 6 rows (nothing else below 13): if it stands "
+        "0 is far from all other values of column 'depth' in 6 rows (the least other value is 13): if 0 "
+        "stands "
         "for a missing value, leave these cells empty.",
     ),
     "mixed units: cm among mm": (
         adding(length=(40.0 + 0.1 * (ROWS * 37 % 100)) * np.where(ROWS % 17 == 3, 0.1, 1.0)),
-        "18 values of column 'length' lie apart from all others and match them if multiplied by 10, such as "
-        "4.11 in row 3 (the median of the others is 45): write all values in one unit.",
+        "18 values of column 'length', such as 4.11 in row 3, are far from all other values (median 45) and "
+        "would fit multiplied by 10: write all values in one unit.",
     ),
     "infinite values: in every fourth row": (
         adding(ratio=np.where(ROWS % 4 == 1, np.inf, np.sqrt(ROWS))),
-        "column 'ratio' holds infinite values in 75 rows, such as row 1: put numbers in their place, or "
-        "leave the cells empty.",
+        "column 'ratio' holds infinite values in 75 rows, such as row 1: replace them with finite numbers, "
+        "or "
+        "leave these cells empty.",
     ),
     "neither numbers nor text: complex numbers": (
         adding(z=ROWS + 1j),
@@ -290,46 +297,44 @@ FAULTS = {
     ),
     "mixed units: m among cm, and zeros": (
         adding(height=(150.0 + 0.5 * (ROWS * 37 % 100)) * np.where(ROWS % 17 == 3, 0.01, ROWS % 151 != 20)),
-        "18 values of column 'height' lie apart from all others and match them if multiplied by 100, such as "
-        "1.555 in row 3 (the median of the others is 175): write all values in one unit.",
+        "18 values of column 'height', such as 1.555 in row 3, are far from all other values (median 175) "
+        "and "
+        "would fit multiplied by 100: write all values in one unit.",
     ),
     "mixed units: mm among inches": (
         adding(length=(4.0 + 0.01 * (ROWS * 37 % 100)) * np.where(ROWS % 17 == 3, 25.4, 1.0)),
-        "18 values of column 'length' lie apart from all others and match them if divided by 25.4, such as "
-        "104.394 in row 3 (the median of the others is 4.5): write all values in one unit.",
+        "18 values of column 'length', such as 104.394 in row 3, are far from all other values (median 4.5) "
+        "and would fit divided by 25.4: write all values in one unit.",
     ),
     "nearly unique ids: numbers": (
         adding(ID=np.random.default_rng(0).permutation(10**6)[ROWS * 7 % 290]),
-        "column 'ID' has 290 different whole numbers in 300 rows, as ids have: if rows of one id belong "
-        "together, name it as the group, otherwise leave it out.",
+        f"column 'ID' has 290 different whole numbers in 300 rows, as ids have: {IF_GROUP}",
     ),
     "nearly unique ids: texts": (
         adding(sample=[f"S{i * 7 % 290}" for i in ROWS]),
-        "column 'sample' has 290 different texts in 300 rows, as ids have: if rows of one id belong "
-        "together, name it as the group, otherwise leave it out.",
+        f"column 'sample' has 290 different texts in 300 rows, as ids have: {IF_GROUP}",
     ),
     "identifier: shuffled numbers of rows": (
         adding(z=np.random.default_rng(0).permutation(300)),
-        "column 'z' has a different whole number in every row: if it names rows, say so, or leave it out.",
+        f"column 'z' has a different whole number in every row: {IF_ID}",
     ),
     "mixed spellings: yes and Y": (
         adding(smoker=np.resize(["yes", "no", "Y", "n", "no"], 300)),
-        "column 'smoker' writes the same answer in several ways: ('Y', 'yes'), ('n', 'no'): write each "
+        "column 'smoker' holds several spellings of the same answer: ('Y', 'yes'), ('n', 'no'): write each "
         "answer in one way.",
     ),
     "functions: groups of ages, and inches": (
         lambda X, y: (X.assign(age=ROWS * 7 % 60, old=ROWS * 7 % 60 > 40, inches=X["x1"] / 2.54), y),
-        "values of one column follow from another: 'inches' from 'x1', 'old' from 'age': keep one of the "
-        "two, since the other repeats it.",
+        "a column can be computed from another one: 'inches' from 'x1', 'old' from 'age': keep one column of "
+        "each pair, since the other adds no information.",
     ),
     "constant: where it is not empty": (
         adding(ring=np.where(ROWS % 3, 1.0, np.nan)),
-        "column 'ring' holds 1 in all 200 rows that have a value, which carries no information: leave "
-        "it out.",
+        f"column 'ring' holds 1 in all 200 rows that have a value{CONSTANT}",
     ),
     "missing labels: four rows": (
         lambda X, y: (X, np.where(ROWS < 4, None, y)),
-        "the label is missing in 4 of 300 rows: fill it in, or leave such rows out.",
+        "the label is missing in 4 of 300 rows: fill it in, or leave these rows out.",
     ),
 }
 
@@ -353,13 +358,14 @@ def test_ids_and_groups(planted):
     table = X.assign(patient=who, visit=np.arange(len(X)))
     (finding,) = table_findings(table, y, ids=["patient", "visit"])
     assert str(finding) == (
-        "column 'patient' names 75 different things in 300 rows, one of them again in row 1: name it as the "
-        "group, or rows of one are held out and learnt from, which makes scores too good."
+        "column 'patient' has 75 different ids in 300 rows; row 1 repeats an earlier one: use it as the "
+        "group "
+        "column; otherwise rows with the same id are both trained on and held out, and scores are too good."
     )
     (finding,) = table_findings(table, y, ids=["visit"], group="patient")
     assert str(finding) == (
-        "column 'patient' names 75 groups of 4 to 4 rows, 4 in the middle: take it that there are 75 "
-        "observations rather than 300."
+        "column 'patient' identifies 75 groups of 4 to 4 rows (median 4): treat the table as 75 independent "
+        "observations, not 300."
     )
     by_class = X.assign(patient=y)
     kinds = [finding.kind for finding in table_findings(by_class, y, group="patient")]
@@ -379,13 +385,15 @@ def test_check_advises_a_group_that_a_fit_takes(tmp_path):
     shown = run("check", tmp_path / "t.csv", "-t", "y").stdout
     assert "(--group model, or --drop model)" in shown
     sentence = (
-        "- fewer than 10 rows have the class 'two-seater' (6), so that the recall of a class of 6 may be off "
-        "by up to 0.40 (95% interval): collect more rows, or leave such classes out"
+        "- class with fewer than 10 rows: 'two-seater' (6); the measured recall of a class with 6 rows may "
+        "be "
+        "off by up to 0.40 (95% interval): collect more rows, or leave small classes out"
     )
     assert f"{sentence} (--drop-small-classes 10).\n" in shown
     one_group = (
-        "- all rows of the class 'two-seater' are of one group of column 'model', so that a fit by groups "
-        "cannot hold any out: collect another group, or leave such classes out (--drop-small-classes 2).\n"
+        "- the class 'two-seater' has fewer than two groups in column 'model', so a fit with groups cannot "
+        "hold "
+        "out one of them: collect more groups, or leave these classes out (--drop-small-classes 2).\n"
     )
     assert one_group in shown
     grouped = run("check", tmp_path / "t.csv", "-t", "y", "--group", "model").stdout
@@ -393,11 +401,11 @@ def test_check_advises_a_group_that_a_fit_takes(tmp_path):
     assert f"{sentence}.\n" in grouped  # the option would count groups
     fit = ("fit", tmp_path / "t.csv", "-t", "y", "--group", "model", "--estimator", "rodeo")
     assert refused(*fit) == (
-        "class 'two-seater' has 1 group, fewer than the 2 needed to hold some out; leave such classes out by "
-        "--drop-small-classes 2."
+        "class 'two-seater' has 1 group, fewer than the 2 needed to hold some out; leave small classes out "
+        "by --drop-small-classes 2."
     )
     result = run(*fit, "--drop-small-classes", 2)
-    assert "which are of classes of fewer than 2 groups: 'two-seater' (1); " in result.stderr
+    assert "whose classes have fewer than 2 groups: 'two-seater' (1); " in result.stderr
 
 
 def test_check_and_fit_tell_of_text_and_numbers(planted, tmp_path):
@@ -405,8 +413,8 @@ def test_check_and_fit_tell_of_text_and_numbers(planted, tmp_path):
     X = X.assign(drive=np.resize(["4", "f", "r"], len(X)))
     (finding,) = table_findings(X, y)
     assert str(finding) == (
-        "column 'drive' holds text in 200 of 300 rows, such as 'f', and numbers in others: all of them count "
-        "as categories."
+        "column 'drive' holds text in 200 of 300 rows, such as 'f', and numbers in other rows: each text and "
+        "each number counts as a category."
     )
     assert finding.columns == ("drive",)
     assert notes_of(run(*fitting(X, y, tmp_path)))[0] == str(finding)
@@ -436,7 +444,7 @@ def test_duplicates_are_counted_as_a_fit_counts_them(planted, which, tmp_path):
         X = X[["x5", "kind"]]
     X, y = pd.concat([X, X[:20]], ignore_index=True), np.append(y, y[:20])
     (finding,) = table_findings(X, y)
-    assert finding.description == "20 of 320 rows are duplicates of another one, such as rows 0 and 300"
+    assert finding.description == "20 of 320 rows repeat an earlier row, such as row 300, which equals row 0"
     assert duplicate_rows(20, 320) in run(*fitting(X, y, tmp_path)).stderr
 
 
@@ -452,7 +460,9 @@ def test_equal_rows_that_may_be_chance_are_no_duplicates(tmp_path):
     X = X.reset_index(drop=True).assign(code=rng.permutation(10**6)[:200])
     X, y = pd.concat([X, X[:9]], ignore_index=True), np.append(y, y[:9])
     findings = {each.kind: each.description for each in table_findings(X, y)}
-    assert findings["duplicates"] == "9 of 209 rows are duplicates of another one, such as rows 0 and 200"
+    assert (
+        findings["duplicates"] == "9 of 209 rows repeat an earlier row, such as row 200, which equals row 0"
+    )
     assert duplicate_rows(9, 209) in run(*fitting(X, y, tmp_path)).stderr
 
 
@@ -510,7 +520,9 @@ def test_numbers_as_text_are_noted_in_a_fit(planted, tmp_path):
     assert [note.startswith(f"note: {sentence}") for note in notes if "'weight'" in note] == [True]
     assert sentence not in run(*fit, "--categorical", "weight").stderr  # where it was asked for
     X.assign(price=[f"{1000 + i:,}" for i in range(len(X))], group=y).to_csv(table, index=False)
-    assert "is a decimal comma (--decimal ',')." in run("check", table, "-t", "group").stdout
+    assert (
+        "or read the file with decimal commas (--decimal ',')." in run("check", table, "-t", "group").stdout
+    )
 
 
 def test_what_does_not_change_in_a_group_gives_no_label_away(tmp_path):
@@ -525,16 +537,17 @@ def test_what_does_not_change_in_a_group_gives_no_label_away(tmp_path):
     leaky = X.assign(x1=X["x1"] + 10.0 * (y == "ill"))
     findings = {finding.kind: str(finding) for finding in table_findings(leaky, y, group="patient")}
     assert findings["leakage"] == (
-        "column 'x1' alone gives 100.0% of the rows their label, each by rows of other groups, where the "
-        "most frequent class gives 50.0%: leave it out, unless it will be known before the label is."
+        "column 'x1' alone predicts the label of 100.0% of the rows, from rows of other groups; always "
+        "naming "
+        "the most frequent class predicts 50.0%: leave it out, unless its value is known before the label."
     )
     lost = X.assign(patient=X["patient"].where(X["patient"] != 3))  # 'check' tells of such rows, and goes on
     assert "leakage" not in {each.kind for each in table_findings(lost, y, group="patient")}
     table = tmp_path / "visits.csv"
     X.assign(state=y).to_csv(table, index=False)
     arguments = ("fit", table, "-t", "state", "--estimator", "rodeo", "--model", tmp_path / "m.corral")
-    assert "'age' alone gives" in run(*arguments, "--drop", "patient").stderr
-    assert "alone gives" not in run(*arguments, "--group", "patient").stderr
+    assert "'age' alone predicts" in run(*arguments, "--drop", "patient").stderr
+    assert "alone predicts" not in run(*arguments, "--group", "patient").stderr
 
 
 def test_speed():
@@ -578,13 +591,14 @@ def test_check_names_options(table):
         f"- {FAULTS['identifier: text ids'][1].replace('who', 'id')[:-1]} (--id id).",
         f"- {FAULTS['constant: a number'][1][:-1]} (--drop site).",
         shown[3],
-        "- the rows are in order of their labels, so that the first rows of the file have one class: shuffle "
-        "the rows before a part of the file is used.",
-        "rows are counted from 0, without the line of names",
+        "- the rows are sorted by their labels, so the first rows of the file are all of one class: shuffle "
+        "the "
+        "rows before you use a part of the file.",
+        "rows are counted from 0; the line of column names is not counted",
         "categories: id (300)",
         f"looked for: {'; '.join(LOOKED_FOR)}",
     ]
-    assert shown[3].endswith(": say that -999 stands for a missing value (--na-values -999).")
+    assert shown[3].endswith(": replace -999 with NaN (--na-values -999).")
     findings = answered("check", table, "-t", "group", "--id", "id", "--na-values", "-999")
     assert [each["kind"] for each in findings["findings"]] == ["constant", "class order"]
     assert findings["looked_for"] == [*LOOKED_FOR]
@@ -609,11 +623,11 @@ def test_check_names_the_group_and_finds_nothing_else(planted, tmp_path):
     X.assign(patient=patients(y), y=y).to_csv(tmp_path / "t.csv", index=False)
     shown = run("check", tmp_path / "t.csv", "-t", "y").stdout.splitlines()
     assert shown[1].endswith(
-        "name it as the group, otherwise leave it out (--group patient, or --drop patient)."
+        "use it as the group column, otherwise leave it out (--group patient, or --drop patient)."
     )
     shown = run("check", tmp_path / "t.csv", "-t", "y", "--group", "patient").stdout.splitlines()
-    assert shown[1].startswith("- the rows are in order of their labels, ")
-    assert shown[2].startswith("- column 'patient' names 50 groups of 6 to 6 rows, ")
+    assert shown[1].startswith("- the rows are sorted by their labels, ")
+    assert shown[2].startswith("- column 'patient' identifies 50 groups of 6 to 6 rows ")
     table = tmp_path / "shuffled.csv"
     X.assign(y=y).sample(frac=1.0, random_state=0).to_csv(table, index=False)
     shown = run("check", table, "-t", "y").stdout.splitlines()
@@ -638,7 +652,7 @@ def test_fit_notes_findings(table):
     fit = ("fit", table, "-t", "group", "--id", "id", "--estimator", "rodeo")
     notes = run(*fit).stderr.splitlines()
     assert notes[0] == f"note: {FAULTS['constant: a number'][1][:-1]} (--drop site)."
-    assert notes[1].endswith(": say that -999 stands for a missing value (--na-values -999).")
+    assert notes[1].endswith(": replace -999 with NaN (--na-values -999).")
     assert run(*fit, "--quiet").stderr == ""
 
 
@@ -659,11 +673,11 @@ def test_small_classes_are_dropped(planted, tmp_path):
     assert json.loads(result.stdout)["rows"] == 296
     assert "rare" not in json.loads(result.stdout)["rows_by_class"]
     assert notes_of(result)[0] == (
-        "left out 4 of 300 rows, which are of classes of fewer than 4 rows, duplicates not counted: 'rare' "
-        "(3), 'rarer' (1); training rows keep their numbers."
+        "left out 4 of 300 rows, whose classes have fewer than 4 rows, duplicates not counted: 'rare' "
+        "(3), 'rarer' (1); the other rows keep their numbers."
     )
     sentence = refused(*fit, "--drop-small-classes", 40)
-    assert sentence == "--drop-small-classes 40 would leave 0 of 12 classes, and two are needed."
+    assert sentence == "--drop-small-classes 40 would leave 0 of 12 classes, but at least two are needed."
 
 
 def test_duplicates_do_not_make_a_class_large(planted, tmp_path):
@@ -672,7 +686,7 @@ def test_duplicates_do_not_make_a_class_large(planted, tmp_path):
     twice = [*range(len(X)), 0, 2]
     fit = fitting(X.iloc[twice], y[twice], tmp_path)
     assert refused(*fit) == (
-        "class 'rarer' has 1 row (2 with duplicates), fewer than the 2 needed to hold some out; leave such "
+        "class 'rarer' has 1 row (2 with duplicates), fewer than the 2 needed to hold some out; leave small "
         "classes out by --drop-small-classes 2."
     )
     assert refused(*fit, "--cv", 4).endswith("by --drop-small-classes 4.")

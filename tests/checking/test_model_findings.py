@@ -43,12 +43,15 @@ def test_repeated_ids_are_groups_and_the_loss_of_accuracy_is_shown(visits):
     by_rows, by_groups = re.findall(r"[\d.]+(?=%)", finding.description)
     assert float(by_rows) > float(by_groups) + 10.0
     assert finding.description == (
-        "column 'patient' has 80 different values, each in 2 to 6 (4 in the middle) rows, and seems to name "
-        f"groups: a quick model gives {by_rows}% of the rows their label if rows are held out at random, and "
-        f"{by_groups}% if all rows of a value are"
+        "column 'patient' has 80 different values, each in 2 to 6 (median 4) rows, and seems to identify "
+        "groups: "
+        f"a quick model predicts {by_rows}% of the labels right if rows are held out at random, and "
+        f"{by_groups}% if all rows with the same value are held out together"
     )
     assert sentence_of(finding).endswith(
-        "name it as the group, or leave it out if it names nothing (--group patient, or --drop patient)."
+        "use it as the group column if it identifies groups such as patients, otherwise leave it out "
+        "(--group "
+        "patient, or --drop patient)."
     )
     assert "likely groups" not in findings_of(visits, group="patient")
 
@@ -65,8 +68,7 @@ def test_repeated_ids_are_told_though_accuracy_does_not_fall():
 def test_blocks_of_any_name_are_groups_if_accuracy_falls(visits):
     blocks = visits.rename(columns={"patient": "z"})
     assert (
-        "rows, which are consecutive, and seems to name groups"
-        in findings_of(blocks)["likely groups"].description
+        "consecutive rows, and seems to identify groups" in findings_of(blocks)["likely groups"].description
     )
     assert "likely groups" not in findings_of(shuffled(blocks))  # any whole number may be a measurement
     unrelated = blocks.assign(z=np.sort(blocks["z"])[::-1], **shuffled(blocks)[[*"abcd", "y"]])
@@ -89,8 +91,7 @@ def test_the_finest_of_nested_groups_is_told(visits):
 def test_repeated_ids_are_told_without_labels(visits):
     finding = findings_of(visits.drop(columns="y"), None)["likely groups"]
     assert finding.description == (
-        "column 'patient' has 80 different values, each in 2 to 6 (4 in the middle) rows, which are "
-        "consecutive"
+        "column 'patient' has 80 different values, each in 2 to 6 (median 4) consecutive rows"
     )
 
 
@@ -106,10 +107,10 @@ def test_a_column_as_good_as_the_model_is_told():
     finding = findings_of(table.assign(spent=spent, y=y))["leakage"]
     assert finding.columns == ("spent",)
     assert (
-        "alone gives 98.4% of the rows their label, where all variables together give 9"
+        "alone predicts the label of 98.4% of the rows; all variables together predict 9"
         in finding.description
     )
-    assert sentence_of(finding).endswith("unless it will be known before the label is (--drop spent).")
+    assert sentence_of(finding).endswith("unless its value is known before the label (--drop spent).")
 
 
 def test_missing_values_that_give_a_class_away_are_leakage():
@@ -124,7 +125,7 @@ def test_missing_values_that_give_a_class_away_are_leakage():
         inside, outside = ("100.0%", "0.0%") if has_value[y == "hurricane"].all() else ("0.0%", "100.0%")
         assert leak.description == (
             f"column 'category' has a value in {inside} of the rows of the class 'hurricane' and in "
-            f"{outside} of all others, so that missing values alone give this class away"
+            f"{outside} of all other rows, so this class can be predicted from the missing values alone"
         )
     often = (y == "hurricane") ^ (rng.random(400) < 0.1)
     assert "leakage" not in findings_of(table.assign(category=category.where(often)), "y")
@@ -140,7 +141,7 @@ def test_a_variable_that_defines_the_label_is_left_out_and_names_no_groups():
     weeks = rng.integers(30, 44, 400)
     table = pd.DataFrame({"weeks": weeks, "weight": rng.normal(size=400), "premature": weeks < 37})
     finding = findings_of(table, "premature")["leakage"]
-    assert sentence_of(finding).endswith("known before the label is (--drop weeks).")
+    assert sentence_of(finding).endswith("is known before the label (--drop weeks).")
 
 
 # Units and zeros
@@ -162,9 +163,11 @@ def test_the_option_for_zeros_is_named_if_it_harms_no_other_column():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"depth": np.append(rng.uniform(13, 20, 97), [0.0] * 3), "a": rng.normal(size=100)})
     (finding,) = check_table(table)
-    assert sentence_of(finding).endswith("if it stands for a missing value, say so (--na-values 0).")
+    assert sentence_of(finding).endswith(
+        "if 0 stands for a missing value, replace it with NaN (--na-values 0)."
+    )
     (finding,) = check_table(table.assign(kids=rng.integers(0, 4, 100)))
-    assert sentence_of(finding).endswith("if it stands for a missing value, leave these cells empty.")
+    assert sentence_of(finding).endswith("if 0 stands for a missing value, leave these cells empty.")
     assert finding.rows == (97, 98, 99)
 
 
@@ -174,11 +177,11 @@ def test_the_option_for_zeros_is_named_if_it_harms_no_other_column():
 def test_rows_in_order_of_their_class_are_told():
     iris = load_iris(as_frame=True).frame
     assert findings_of(iris, "target")["class order"].description.startswith(
-        "the rows are in order of their labels"
+        "the rows are sorted by their labels"
     )
     blocks = iris.iloc[np.argsort(np.arange(150) % 50 // 10, kind="stable")].reset_index(drop=True)
     assert findings_of(blocks, "target")["class order"].description == (
-        "labels come in runs: they change 14 times from row to row, where 99 times would be expected in "
+        "labels come in runs: the label changes 14 times from row to row; 99 changes would be expected in "
         "random order"
     )
 
@@ -193,22 +196,20 @@ def test_rows_in_order_of_time_are_told(when):
     table = pd.DataFrame({when: column, "a": y + drift + 0.3 * rng.normal(size=400), "y": y})
     finding = findings_of(table)["time order"]
     assert finding.columns == (when,)
-    assert finding.description.startswith(f"the rows are in order of '{when}'; a quick model gives ")
+    assert finding.description.startswith(f"the rows are sorted by '{when}'; a quick model predicts ")
     by_chance, by_time = re.findall(r"[\d.]+(?=%)", finding.description)[:2]
     assert float(by_chance) > float(by_time) + 10.0
     assert "time order" not in findings_of(shuffled(table))
     assert (
         findings_of(table.drop(columns="y"), None)["time order"].description
-        == f"the rows are in order of '{when}'"
+        == f"the rows are sorted by '{when}'"
     )
     newest_first = findings_of(table[::-1])["time order"]
-    assert newest_first.description.startswith(
-        f"the rows are in order of '{when}', the latest first; a quick "
-    )
+    assert newest_first.description.startswith(f"the rows are sorted by '{when}', the latest first; a quick ")
     assert newest_first.description.endswith(
-        f"and {by_time}% of the first 30% of the rows if it is learnt from earlier times"
+        f"and {by_time}% in the latest 30% of the rows if it is fitted to the earlier rows"
     )
-    assert newest_first.advice.endswith("keep the first rows apart and judge the model by them")
+    assert newest_first.advice.endswith("hold out the first rows and score the model on them")
 
 
 # Labels
@@ -223,8 +224,8 @@ def test_labels_that_the_other_rows_contradict_are_listed():
     assert set(finding.rows) <= set(flipped)
     assert len(finding.rows) >= 4
     row = finding.rows[0]
-    assert f"row {row} (labelled '{labels[row]}', 0.0" in finding.description
-    assert f"; rather '{wine['target'][row]}', " in finding.description
+    assert f"row {row} (label '{labels[row]}': probability 0.0" in finding.description
+    assert f"; '{wine['target'][row]}': " in finding.description
 
 
 def test_overlapping_classes_contradict_no_label():
@@ -293,8 +294,8 @@ def test_the_quick_model_never_sees_the_row_that_it_predicts():
 @pytest.mark.parametrize(
     ("cut", "shown"),
     [
-        (9, "row 9 (2 of 3), the last one, as where a file is cut off: fill"),
-        (4, "row 4 (2 of 3): fill"),
+        (9, "row 9 (2 of 3), the last row, as in an incomplete file: add"),
+        (4, "row 4 (2 of 3): add"),
     ],
 )
 def test_rows_with_too_few_cells_are_told(cut, shown, tmp_path):

@@ -267,9 +267,9 @@ def test_lspc_all_the_way(folder, frame, tmp_path):
     assert pd.read_csv(tmp_path / "o.csv")["label"].tolist() == loaded.predict(frame[NAMES]).tolist()
     shown = run("info", model).stdout
     assert "LSPClassifier of 4 variables" in shown
-    assert "which profits from the choice" in shown
+    assert "too good, because parameters were chosen by it" in shown
     assert refused("explain", model, table, "--row", 0).endswith(
-        "holds LSPClassifier, which cannot explain its labels: only class densities can."
+        "contains LSPClassifier, which cannot explain labels: only models of class densities can."
     )
 
 
@@ -280,13 +280,15 @@ def test_missing_values(folder, frame, tmp_path):
     incomplete.loc[9, "species"] = "?"
     incomplete.to_csv(tmp_path / "g.csv", index=False)
     arguments = fitting(tmp_path / "g.csv")
-    assert "say that '?' stands for a missing value" in refused(*arguments, "--missing", "drop-rows")
+    assert "replace it with NaN if it stands for a missing value" in refused(
+        *arguments, "--missing", "drop-rows"
+    )
     marked = (*arguments, "--na-values", "?")
-    assert "the target 'species' is missing in 1 row, the first of them row 9" in refused(*marked)
+    assert "the target 'species' is missing in 1 row, first in row 9" in refused(*marked)
     result = run(*marked, "--missing", "drop-rows", "--json", "--model", tmp_path / "m.corral")
     assert json.loads(result.stdout)["rows"] == 86
     assert notes_of(result) == [
-        "left out 4 of 90 rows, which lack a value; training rows keep their numbers."
+        "left out 4 of 90 rows, which lack a value; the other rows keep their numbers."
     ]
     rows = frame.drop([3, 5, 7, 9])
     expected = RodeoClassifier(priors="empirical", random_state=0).fit(rows[NAMES], rows["species"])
@@ -348,7 +350,7 @@ def test_texts_for_missing_values_are_kept_in_the_model(missing_marked, tmp_path
     actual = answered("explain", model, missing_marked / "new.csv", "--row", 4)
     assert [each["value"] for each in actual["variables"] if each["variable"] == "höhe"] == [None]
     run("report", model, missing_marked / "new.csv", "-t", "species", "--out", tmp_path / "r.html")
-    message = "what stands for a missing value, also in new tables: '-999', '>200'"
+    message = "values that count as missing, also in new tables: '-999', '>200'"
     assert message in run("info", model).stdout
     assert answered("info", model)["na_values"] == ["-999", ">200"]
 
@@ -547,9 +549,7 @@ def test_predict_with_a_model_without_densities(folder, frame, tmp_path):
     decided = np.where((proba @ costs).min(axis=1) > 0.3, "", model.classes_[(proba @ costs).argmin(axis=1)])
     assert_array_equal(actual["decision"], decided)
     assert "novel" not in actual
-    assert "holds LSPClassifier, and --set needs a model of class densities" in refused(
-        *arguments, "--set", 0.8
-    )
+    assert "--set needs a model of class densities, but" in refused(*arguments, "--set", 0.8)
 
 
 @pytest.mark.parametrize(
@@ -595,7 +595,7 @@ def test_a_file_that_is_read_is_not_overwritten(folder, stand_ins):
         ("report", model, table, "--out", table),
         ("explain", model, table, "--row", 0, "--plot", table),
     ):
-        assert refused(*arguments).endswith("is named twice: every file needs a name of its own.")
+        assert refused(*arguments).endswith("is given twice: give a different name for each file.")
     assert (table.read_bytes(), model.read_bytes()) == before
 
 
@@ -606,7 +606,7 @@ def test_predict_leaves_the_old_file_if_a_late_row_is_bad(folder, frame, tmp_pat
     (tmp_path / "t.csv").write_text("\n".join(text), encoding="utf-8")
     (tmp_path / "o.csv").write_text("label,p_old")
     message = refused("predict", folder / "m.corral", tmp_path / "t.csv", "--out", tmp_path / "o.csv")
-    assert "column '[bold]width' is not numeric: row 89 holds 'oops'; mend it" in message
+    assert "column '[bold]width' is not numeric: row 89 holds 'oops'; correct it" in message
     assert (tmp_path / "o.csv").read_text() == "label,p_old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o.csv", "t.csv"]
 
@@ -663,8 +663,8 @@ def test_report_measures_only_on_rows_that_the_model_has_not_seen(folder, frame,
     result = run(*arguments, "--target", "species", "--tolerance", 0.9)
     assert result.stdout == f"The report on 90 rows is in {tmp_path / 'r.html'}\n"
     assert result.stderr == (
-        "note: 60 of 90 rows are equal to training rows, in every digit; the report shows and counts only "
-        "the other 30.\n"
+        "note: 60 of 90 rows are equal to training rows, in every digit; the report shows and scores only "
+        "the other 30 rows.\n"
     )
     [(path, fitted, X, y, options)] = stand_ins
     assert path == tmp_path / "r.html"
@@ -687,13 +687,13 @@ def test_report_notes_why_it_is_not_known_whether_rows_are_new(
     save_model(LSPClassifier().fit(X, y), lspc)
     for model, why in (
         (folder / "m.corral", "all 90 rows are equal to training rows"),
-        (compressed, "the model has kept only some of its 90 training rows"),
-        (lspc, "its LSPClassifier does not keep training rows as they were"),
+        (compressed, "the model contains only some of its 90 training rows"),
+        (lspc, "its LSPClassifier does not contain the original training rows"),
     ):
         message = run("report", model, folder / "t.csv", "-t", "species", "--out", tmp_path / "r.html").stderr
         assert message.splitlines()[0] == (
-            f"note: it is not known whether any row is new to the model, because {why}; the report "
-            "counts all rows, and 'corral fit --report' has scores on held-out rows."
+            f"note: no row can be recognized as new to the model, because {why}; the report scores all rows. "
+            "'corral fit --report' writes a report with scores on held-out rows."
         )
         assert stand_ins[-1][4]["held_out"] is None
 
@@ -720,7 +720,7 @@ def test_report_counts_groups(folder, frame, tmp_path, stand_ins):
     assert refused(*arguments, "--group", "patient").startswith("--group needs --target")
     for name in ("species", "length"):
         message = refused(*arguments, "-t", "species", "--group", name)
-        assert message == f"--group {name!r} is the target or a variable of the model."
+        assert message == f"--group {name!r} cannot be used: it is the target or a variable of the model."
     assert "nobody" in refused(*arguments, "-t", "species", "--group", "nobody")
 
 
@@ -734,7 +734,9 @@ def test_explain_draws(kind, folder, tmp_path, stand_ins):
     signature = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[kind]
     assert plot.read_bytes().startswith(signature)
     arguments = ("explain", folder / "m.corral", folder / "t.csv", "--row", 5, "--plot", tmp_path / "why.txt")
-    assert refused(*arguments).endswith("must end in .png, .svg, .pdf to say what it is.")
+    assert refused(*arguments).endswith(
+        "must end in .png, .svg or .pdf, because the ending sets the file format."
+    )
 
 
 def test_explain_prints_the_explanation_of_python(folder, frame):
@@ -774,7 +776,7 @@ def test_explain_against_a_class(folder):
     assert answered(*arguments, "cat")["rival"] == "cat"
     label = answered(*arguments[:-1])["label"]
     assert refused(*arguments, label) == (
-        f"row 0 has the label {label!r} itself: name another class by --against, or none."
+        f"row 0 has the label {label!r}: give another class to --against, or leave --against out."
     )
     assert "there is no class 'dog'; there are 'ant', 'bee', 'cat'" in refused(*arguments, "dog")
 
@@ -798,7 +800,7 @@ def test_sample_size(folder):
     assert "SampleSizes: " in run(*arguments).stdout
     assert "'fair'" in refused(*arguments, "--allocation", "fair")
     assert run(*arguments, "-q").stdout.startswith("SampleSizes: ")
-    assert "take one of them" in refused(*arguments, "--goal", 0.9)
+    assert "use only one of them" in refused(*arguments, "--goal", 0.9)
     assert "--group is not for --tolerance" in refused(*arguments[:4], *arguments[6:], "--group", "id")
 
 
@@ -807,7 +809,7 @@ def test_sample_size(folder):
 )
 def test_options_of_the_bound_need_it(folder, option):
     message = refused("sample-size", folder / "t.csv", "-t", "species", "--drop", "id", *option.split())
-    assert message.endswith("--step and --allocation are for --tolerance, which was not given.")
+    assert message.endswith("--step and --allocation need --tolerance.")
 
 
 def test_learning_curve(folder, compressed):
@@ -827,7 +829,7 @@ def test_learning_curve(folder, compressed):
     page = (folder / "t.csv", "--goal", 0.9, "--out", folder / "curve.html")
     assert "must be a CorralClassifier" in refused("report", folder / "m.corral", *page)
     assert refused("report", compressed, *page) == (
-        f"--goal needs all 90 training rows, and {compressed} has not kept them all: use 'corral fit "
+        f"--goal needs all 90 training rows, but {compressed} contains only some of them: use 'corral fit "
         "--report --goal' instead."
     )
 
@@ -870,8 +872,8 @@ def test_a_table_that_cannot_be_read(name, folder, tmp_path):
 DAYS = pd.date_range("2020-01-01", periods=90)
 NO_VALUE = "column 'odd' holds {} in row 0, which is neither a number nor text: leave it out (--drop odd)."
 NO_TIME = (
-    "column 'odd' holds times, which are not taken, such as '{}' in row 0: leave it out, or write a number "
-    "in its place, such as hours (--drop odd)."
+    "column 'odd' holds times, such as '{}' in row 0, which a fit refuses: leave the column out, or convert "
+    "the times to numbers, such as hours (--drop odd)."
 )
 
 
@@ -902,10 +904,10 @@ def test_dates_become_variables_in_every_command(column, frame, tmp_path):
     table, model, out = (tmp_path / name for name in ("t.parquet", "m.corral", "p.csv"))
     frame.assign(odd=column).to_parquet(table)
     arguments = (table, "--target", "species", "--id", "id")
-    assert "dates, which become variables: odd (90)" in run("check", *arguments).stdout
+    assert "dates, which a fit replaces with variables: odd (90)" in run("check", *arguments).stdout
     notes = run("fit", *arguments, "-m", model, "-r", tmp_path / "r.html").stderr
     assert notes.count(DATES) == 1
-    assert f"{DATES}; --categorical odd makes categories of them." in notes
+    assert f"{DATES}; --categorical odd makes the dates categories." in notes
     fitted = load_model(model)
     assert fitted.encoding_.variable_names(["odd"] * fitted.n_features_in_)[-3:] == [
         "odd (days since 2000)",
@@ -992,9 +994,9 @@ def test_bad_models_and_rows(folder, frame, tmp_path):
     assert "has rows 0 to 89, and no row 90" in refused("explain", model, table, "--row", 90)
     assert "--jobs must not be 0" in refused("predict", model, table, "--out", out, "--jobs", 0)
     save_model(RodeoClassifier().fit(frame[NAMES].to_numpy(), frame["species"]), tmp_path / "x.corral")
-    assert "without names" in refused("predict", tmp_path / "x.corral", table, "--out", out)
+    assert "without column names" in refused("predict", tmp_path / "x.corral", table, "--out", out)
     save_model(RodeoDensity().fit(frame[NAMES]), tmp_path / "d.corral")
-    assert "gives no labels" in refused("predict", tmp_path / "d.corral", table, "--out", out)
+    assert "cannot predict labels" in refused("predict", tmp_path / "d.corral", table, "--out", out)
     assert not out.exists()
 
 

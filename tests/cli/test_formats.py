@@ -172,7 +172,7 @@ def test_spreadsheets_run_no_text(model, frame, tmp_path):
     frame.assign(id="a\x01").to_csv(tmp_path / "t.csv", index=False)
     command = ("predict", model, tmp_path / "t.csv", "--id", "id", "--out", tmp_path / "new.xlsx")
     assert refused(*command).endswith(
-        "new.xlsx: an Excel file cannot hold the text 'a\\x01': write to a .csv file."
+        "new.xlsx: an Excel file cannot contain the text 'a\\x01': write to a .csv file."
     )
     assert not (tmp_path / "new.xlsx").exists()
 
@@ -185,7 +185,7 @@ def test_further_sheets_are_noted(frame, tmp_path):
     book.save(tmp_path / "t.xlsx")
     actual, notes = read(tmp_path / "t.xlsx")
     assert_same(actual, frame, exact=False)
-    assert set(notes) == {"has 2 sheets; the first, 'Sheet', is read."}
+    assert set(notes) == {"has 2 sheets; only the first sheet, 'Sheet', is read."}
 
 
 def test_sheets_of_other_offices(frame, tmp_path):
@@ -260,7 +260,9 @@ def test_faults_of_standard_streams(model):
     assert error(b"a,y\n1,u\n2,v\n3,u\n4,v\nx,v\n", "fit", "-", "-t", "y").startswith(
         "the standard input: column 'a' would be num"
     )
-    no_file = "the standard output takes the tables of predict and the pages of report: name a file."
+    no_file = (
+        "- (the standard output) is only for the tables of predict and the pages of report: give a file name."
+    )
     assert error(b"a,y\n1,u\n", "fit", "-", "-t", "y", "--model", "-") == no_file
     assert error(b"a,y\n1,u\n", "explain", model, "-", "--row", 0, "--plot", "-") == no_file
 
@@ -298,7 +300,7 @@ def test_points_that_mark_thousands(tmp_path):
     rows = [f"1,{i};{f'1.{i:03}' if i % 2 else 900 + i};{'high' if i % 2 else 'low'}" for i in range(60)]
     path.write_text("\n".join(["x;y;k", *rows]))
     shown = run("fit", path, "--target", "k").output
-    assert "column 'y': the point marks thousands, as in '1.001'." in shown
+    assert "column 'y': points are read as marks of thousands, as in '1.001'." in shown
     assert "y low (929; others 1030)" in shown
     path.write_text("\n".join(["x;y;k", *rows, "2,5;1.5;low"]))  # a decimal point among them
     assert "thousands" not in run("fit", path, "--target", "k").output

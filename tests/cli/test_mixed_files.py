@@ -122,7 +122,8 @@ def test_text_where_the_model_has_numbers_is_refused(folder, frame, tmp_path):
     new.loc[7, "a"] = "12,5x"
     new.to_csv(tmp_path / "n.csv", index=False)
     message = (
-        f"{tmp_path / 'n.csv'}: column 'a' is not numeric: row 7 holds '12,5x'; mend it, or say --na-values "
+        f"{tmp_path / 'n.csv'}: column 'a' is not numeric: row 7 holds '12,5x'; correct it, or use "
+        "--na-values "
     )
     message += "if it stands for a missing value."
     model, to = folder / "m.corral", tmp_path / "o.csv"
@@ -140,7 +141,7 @@ def test_categories_are_as_written_in_all_parts_of_a_file(frame, monkeypatch, tm
     arguments = ("-t", "y", "--estimator", "rodeo", "--model", tmp_path / "m.corral")
     note = run("fit", tmp_path / "t.csv", *arguments).stderr
     assert note.startswith(
-        "note: column 'code' holds text in 15 of 60 rows, such as 'x7', and numbers in others"
+        "note: column 'code' holds text in 15 of 60 rows, such as 'x7', and numbers in other rows"
     )
     loaded = load_model(tmp_path / "m.corral")
     assert loaded.encoding_.categories[1] == ["007", "7.0", "x7"]
@@ -193,11 +194,11 @@ def test_a_model_of_groups_needs_no_groups_later(visits, tmp_path):
     fitted = ("fit", visits, "-t", "y", "--group", "patient", "--estimator", "rodeo")
     shown = run(*fitted, "--model", tmp_path / "m.corral", "--report", tmp_path / "r.html").stdout
     assert "rows that share 'patient' were held out together" in shown
-    assert "groups, left out together: 24" in shown
+    assert "groups of rows that are held out together: 24" in shown
     assert "in 5 folds, each once and together with its group" in (tmp_path / "r.html").read_text(
         encoding="utf-8"
     )
-    assert "groups, left out together: 24" in run("info", tmp_path / "m.corral").stdout
+    assert "groups of rows that are held out together: 24" in run("info", tmp_path / "m.corral").stdout
     table = pd.read_csv(visits)
     expected = RodeoClassifier(priors="empirical", random_state=0)
     expected.fit(table[["a", "b", "c"]], table["y"], groups=table["patient"])

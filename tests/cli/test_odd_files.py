@@ -52,15 +52,15 @@ def parquet():
 
 
 SUFFIXES = (
-    "must end in .csv, .tsv, .txt, .parquet, .pq, .feather, .arrow, .xlsx to say what it is; text may be "
-    "packed: .csv.gz, .csv.bz2, .csv.xz, .csv.zst."
+    "must end in .csv, .tsv, .txt, .parquet, .pq, .feather, .arrow, .xlsx, because the ending sets the file "
+    "format; text may be compressed: .csv.gz, .csv.bz2, .csv.xz, .csv.zst."
 )
 READABLE = SUFFIXES.replace(".xlsx", ".xlsx, .xls, .xlsb, .ods")
-NO_TEXT = "{} is not text, or needs --encoding: it holds the byte 0x00."
-NO_EXCEL = "{} cannot be read as Excel: Cannot detect file format; it may be damaged, or be locked."
-NO_ENCODING = "--encoding: there is no encoding {!r}; utf-8, utf-16, cp1252 and latin-1 are some."
-TOO_MANY_CELLS = "{} is not a proper table: rows have more fields than there are names."
-OTHERWISE = "; or leave the column out by --drop, or make categories of it by --categorical."
+NO_TEXT = "{} contains the byte 0x00, so it is not text, or --encoding is needed."
+NO_EXCEL = "{} cannot be read as Excel: Cannot detect file format; it may be damaged or locked."
+NO_ENCODING = "--encoding: there is no encoding {!r}; examples are utf-8, utf-16, cp1252 and latin-1."
+TOO_MANY_CELLS = "{} is not a proper table: rows have more cells than there are column names."
+OTHERWISE = "; or leave the column out by --drop, or use its values as categories by --categorical."
 
 # Name of the file unless it is t.csv, its content, and the error; '...' stands for words of other packages.
 REFUSED = {
@@ -69,8 +69,8 @@ REFUSED = {
     "names alone": ("a,b,y\n", "{} has no rows."),
     "a last row cut short": (
         text()[:-5],
-        "{}: the target 'y' is missing in 1 row, the first of them row 39: fill it in, or leave such rows "
-        "out by --missing drop-unlabelled.",
+        "{}: the target 'y' is missing in 1 row, first in row 39: fill it in, or leave these rows out by "
+        "--missing drop-unlabelled.",
     ),
     "no such file": (None, "there is no file {}."),
     "no table by its name": ("t.dat", text(), "{} " + READABLE),
@@ -86,7 +86,8 @@ REFUSED = {
     "half a packed file": (
         "t.csv.gz",
         gzip.compress(text().encode())[:200],
-        "{} cannot be unpacked, and may be cut short: Compressed file ended before the end-of-stream marker "
+        "{} cannot be decompressed, and may be incomplete: Compressed file ended before the end-of-stream "
+        "marker "
         "was reached.",
     ),
     "a packed file of nothing": ("t.csv.gz", gzip.compress(b""), "{} is empty."),
@@ -95,15 +96,15 @@ REFUSED = {
     "UTF-16 without a mark of its byte order": (text().encode("utf-16-le"), NO_TEXT),
     "broken UTF-8": (
         text().replace("u", "ü").encode() + b"1,2,\xfc\n",
-        "{} is neither UTF-8 nor Windows-1252 text (byte 0xfc): ...say by --encoding in what it is written, "
-        "or save it as UTF-8.",
+        "{} is neither UTF-8 nor Windows-1252 text (byte 0xfc): ...set its encoding by --encoding, or save "
+        "the file as UTF-8.",
     ),
     "Japanese": (
         text(rows().replace({"u": "\u5c71\u7530\u3001\u3055\u3093", "v": "\u6771\u4eac\u90fd"})).encode(
             "cp932"
         ),
-        "{} is neither UTF-8 nor Windows-1252 text (byte 0x81): it may be cp932; say by --encoding in what "
-        "it is written, or save it as UTF-8.",
+        "{} is neither UTF-8 nor Windows-1252 text (byte 0x81): it may be cp932; set its encoding by "
+        "--encoding, or save the file as UTF-8.",
     ),
     "an open quote": (
         text() + '1,2,"u\n3,4,v\n',
@@ -134,19 +135,19 @@ REFUSED = {
     ),
     "two columns of one name": (
         text().replace("a,b", "a,a", 1),
-        "{} has the column 'a' twice: give every column a name of its own.",
+        "{} has the column 'a' twice: give each column a different name.",
     ),
     "a column without a name": (
         rows().to_csv(),
-        "{} has a column without a name: name it, or leave it out by --drop 'Unnamed: 0'.",
+        "{} has a column without a name: add a name, or leave the column out by --drop 'Unnamed: 0'.",
     ),
     "a target in capitals": (text().replace("b,y", "b,Y", 1), "{} has no column 'y'; did you mean 'Y'?"),
     "a target with a space": (text().replace("b,y", "b, y", 1), "{} has no column 'y'; did you mean ' y'?"),
     "no target": (text().replace("b,y", "b,kind", 1), "{} has no column 'y'; it has 'a', 'b', 'kind'."),
     "missing classes": (
         with_cells("y", {3: "", 5: ""}),
-        "{}: the target 'y' is missing in 2 rows, the first of them row 3: fill it in, or leave such rows "
-        "out by --missing drop-unlabelled.",
+        "{}: the target 'y' is missing in 2 rows, first in row 3: fill it in, or leave these rows out by "
+        "--missing drop-unlabelled.",
     ),
     "one class": (
         text(rows().assign(y="u")),
@@ -154,54 +155,55 @@ REFUSED = {
     ),
     "a class of one row": (
         with_cells("y", {3: "w"}),
-        "class 'w' has 1 row, fewer than the 2 needed to hold some out; leave such classes out by "
+        "class 'w' has 1 row, fewer than the 2 needed to hold some out; leave small classes out by "
         "--drop-small-classes 2.",
     ),
     "a target of measurements": (
         text(rows().assign(y=rows()["a"] * 1.7)),
         "the target has {n} different values in 40 rows: these are not classes.",
     ),
-    "the target alone": (text(rows()[["y"]]), "{} has no variables beside the target."),
-    "empty variables": (text(rows().assign(a="", b="NA")), "{} has no variables beside the target."),
+    "the target alone": (text(rows()[["y"]]), "{} has no columns left that can be variables."),
+    "empty variables": (text(rows().assign(a="", b="NA")), "{} has no columns left that can be variables."),
     "one bad cell": (
         with_cells("a", {17: "1.2.3"}),
-        "{}: column 'a' would be numeric, but row 17 holds '1.2.3': mend it, or say that '1.2.3' stands for "
-        "a missing value (--na-values 1.2.3)" + OTHERWISE,
+        "{}: column 'a' would be numeric, but row 17 holds '1.2.3': correct the text, or replace "
+        "it with NaN if it stands for a missing value (--na-values 1.2.3)" + OTHERWISE,
     ),
     "two bad cells": (
         with_cells("a", {17: "1.2.3", 20: "4..5"}),
-        "{}: column 'a' would be numeric, but row 17 holds '1.2.3', and there is no number in 1 more "
-        "row: mend them (--na-values)" + OTHERWISE,
+        "{}: column 'a' would be numeric, but row 17 holds '1.2.3', and 1 more row holds no "
+        "number: correct these cells (--na-values)" + OTHERWISE,
     ),
     "question marks": (
         with_cells("a", {17: "?", 20: "?"}),
-        "{}: column 'a' would be numeric, but row 17 holds '?', and there is no number in 1 more row: "
-        "mend it, or say that '?' stands for a missing value (--na-values '?')" + OTHERWISE,
+        "{}: column 'a' would be numeric, but row 17 holds '?', and 1 more row holds no number: "
+        "correct the text, or replace it with NaN if it stands for a missing value (--na-values '?')"
+        + OTHERWISE,
     ),
     "one decimal comma": (
         with_cells("a", {17: "1,5"}),
-        "{}: column 'a' would be numeric, but row 17 holds '1,5': mend it, or say that '1,5' stands for a "
-        "missing value (--na-values 1,5)" + OTHERWISE,
+        "{}: column 'a' would be numeric, but row 17 holds '1,5': correct the text, or replace it "
+        "with NaN if it stands for a missing value (--na-values 1,5)" + OTHERWISE,
     ),
     "thousands": (
         with_cells("a", {row: f"{row + 1},234" for row in range(N)}),
         "{}: column 'a' holds numbers with a comma, such as '1,234' in row 0, so the column is read as text: "
-        "take the comma out if it marks thousands, or say that it is a decimal comma (--decimal ',').",
+        "remove the commas if they mark thousands, or read the file with decimal commas (--decimal ',').",
     ),
     "few decimal commas": (
         with_cells("a", {row: f"{row % 3},5" for row in range(N)}),
         "{}: column 'a' holds numbers with a comma, such as '0,5' in row 0, so the column is read as text: "
-        "take the comma out if it marks thousands, or say that it is a decimal comma (--decimal ',').",
+        "remove the commas if they mark thousands, or read the file with decimal commas (--decimal ',').",
     ),
     "infinity": (
         with_cells("b", {2: "inf"}),
-        "{}: column 'b' holds an infinite value in row 2: mend it, or say --na-values inf if it is a missing "
-        "value.",
+        "{}: column 'b' holds an infinite value in row 2: correct it, or use --na-values inf if it stands "
+        "for a missing value.",
     ),
     "integers that are one float": (
         text(rows().assign(a=np.arange(90071992547409930, 90071992547409930 + N))),
         "{}: column 'a' holds the integers 90071992547409930 and 90071992547409931, which become the same "
-        "float: leave it out by --drop, or make categories of it by --categorical.",
+        "float: leave the column out by --drop, or use its values as categories by --categorical.",
     ),
 }
 
@@ -258,7 +260,7 @@ READ = {
     "names of rows without a name, as R writes them": (
         "t.txt",
         text(rows().set_axis([f"r{i}" for i in range(N)]).reset_index(), sep=" ").replace("index ", "", 1),
-        "{} is read with separator ' '.|{} has one name less than columns, as R writes it: the first column "
+        "{} is read with separator ' '.|{} has no name for its first column, as in files of R: this column "
         "is left out.",
     ),
     "a separator at the end of each row": (
@@ -267,8 +269,8 @@ READ = {
     ),
     "few rows of a class": (
         with_cells("y", dict.fromkeys(range(4), "w")),
-        "fewer than 10 rows have the class 'w' (4), so that the recall of a class of 4 may be off by up "
-        "to 0.49 (95% interval): collect more rows, or leave such classes out (--drop-small-classes 10).",
+        "class with fewer than 10 rows: 'w' (4); the measured recall of a class with 4 rows may be off by up "
+        "to 0.49 (95% interval): collect more rows, or leave small classes out (--drop-small-classes 10).",
     ),
 }
 
@@ -294,7 +296,7 @@ def taken(content, *options, n_categories=None, n_missing=None, note=""):
 TAKEN = {
     "words": taken(sexes(), n_categories={"sex": 2}),
     "words that are not wanted": taken(
-        sexes(), "--numeric-only", note="left out, because not numeric: 'sex'"
+        sexes(), "--numeric-only", note="left out columns that are not numeric: 'sex'."
     ),
     "words and missing values": taken(
         sexes("", "NA", "null", "?"), "--na-values", "?", n_categories={"sex": 2}, n_missing={"sex": 4}
@@ -309,8 +311,8 @@ TAKEN = {
         "--categorical",
         "c",
         n_categories={"c": 2},
-        note="categories of column 'c' that differ only by case, by spaces around them or in how a number is "
-        "written are different categories: ('01', '1'): write each category in one way.",
+        note="some categories of column 'c' differ only by case, spaces or the way a number is written, "
+        "and count as different: ('01', '1'): write each category in one way.",
     ),
     "codes in one class": taken(
         text(rows().assign(c=[3] * 10 + [4] * 30)), "--categorical", "c", n_categories={"c": 2}
@@ -320,8 +322,9 @@ TAKEN = {
         "--categorical",
         "a",
         n_categories={"a": 38},
-        note="column 'a' holds 38 different texts in 40 rows, so that most texts of a new table will be "
-        "unknown: leave it out, or make a few categories of them (--drop a).",
+        note="column 'a' holds 38 different texts in 40 rows, so most texts in new rows will be unknown "
+        "and count as missing: leave the column out, or replace the texts by a few categories "
+        "(--drop a).",
     ),
     "a slip that stands for nothing": taken(
         with_cells("a", {17: "1.2.3"}), "--na-values", "1.2.3", n_missing={"a": 1}
@@ -329,19 +332,20 @@ TAKEN = {
     "text in a third of the rows": taken(
         text(rows().assign(c=["1", "2", "3+", "4"] * (N // 4))),
         n_categories={"c": 4},
-        note="column 'c' holds text in 10 of 40 rows, such as '3+', and numbers in others: all of them "
-        "count as categories.",
+        note="column 'c' holds text in 10 of 40 rows, such as '3+', and numbers in other rows: each "
+        "text and each number counts as a category.",
     ),
     "dates": taken(
         text(rows().assign(day=pd.date_range("2020-01-01", periods=N))),
         n_categories={"day (weekday)": 7},
         note="column 'day' holds dates: days since 2000, month and weekday are its variables; --categorical "
-        "day makes categories of them.",
+        "day makes the dates categories.",
     ),
     "per cent": taken(
         text(rows().assign(c="5%")),
         n_categories={"c": 1},
-        note="column 'c' holds '5%' in every row, which carries no information: leave it out (--drop c).",
+        note="column 'c' holds '5%' in every row; a constant column has no information about the label: "
+        "leave it out (--drop c).",
     ),
     "a row of missing values": taken(
         text(rows().assign(a=rows()["a"].drop(4), b=rows()["b"].drop(4))), n_missing={"a": 1, "b": 1}
@@ -350,7 +354,7 @@ TAKEN = {
         with_cells("y", {3: "", 5: ""}),
         "--missing",
         "drop-unlabelled",
-        note="left out 2 of 40 rows, which have no class; training rows keep their numbers.",
+        note="left out 2 of 40 rows, which have no class; the other rows keep their numbers.",
     ),
 }
 
@@ -377,7 +381,7 @@ OPTIONS = {
     "all variables left out": (
         text(),
         ("--drop", "a", "--drop", "b"),
-        "{} has no variables beside the target.",
+        "{} has no columns left that can be variables.",
     ),
     "no row without a missing value": (
         text(rows().assign(c=["", 1.0] * (N // 2), d=[2.0, ""] * (N // 2))),
@@ -402,13 +406,13 @@ OPTIONS = {
     "one group": (
         text(rows().assign(p="x")),
         ("--group", "p"),
-        "{}: all rows are of one group 'p', 'x': two are needed.",
+        "{}: all rows have the same value, 'x', in the group column 'p': at least two groups are needed.",
     ),
     "missing groups": (
         text(rows().assign(p=["x", "", "z", "w"] * (N // 4))),
         ("--group", "p"),
-        "{}: the group 'p' is missing in 10 rows, the first of them row 1: fill it in, or leave such rows "
-        "out by --missing drop-rows.",
+        "{}: the group 'p' is missing in 10 rows, first in row 1: fill it in, or leave these rows out by "
+        "--missing drop-rows.",
     ),
     "a class of one group": (
         text(rows().assign(p=["x"] * 20 + ["y", "z"] * 10)),
@@ -419,26 +423,31 @@ OPTIONS = {
     "words for a classifier of numbers": (
         sexes(),
         ("--estimator", "lspc"),
-        "{}: column 'sex' holds text, such as 'm', where only numbers are taken: leave it out by --drop, or "
-        "all such columns by --numeric-only.",
+        "{}: column 'sex' holds text, such as 'm', but only numbers are accepted: leave it out by --drop, or "
+        "all columns of text by --numeric-only.",
     ),
     "missing values for a classifier of numbers": (
         with_cells("b", {2: "", 7: "NA"}),
         ("--estimator", "lspc"),
-        "{}: column 'b' lacks 2 of 40 values, the first in row 2: fill them in, or leave such rows out by "
+        "{}: column 'b' has no value in 2 of 40 rows, first in row 2: fill in the values, or leave these "
+        "rows out by "
         "--missing drop-rows.",
     ),
     "groups for a classifier of rows": (
         text(rows().assign(p=["x", "y"] * (N // 2))),
         ("--group", "p", "--estimator", "lspc"),
-        "--group is not for --estimator lspc, which chooses its parameters by single rows.",
+        "--group is not for --estimator lspc, which holds out single rows to choose its parameters.",
     ),
     "a separator of two characters": (
         text(),
         ("--sep", "xx"),
         "--sep must be one character, 'tab' or 'space', got 'xx'.",
     ),
-    "a separator of no text": (parquet(), ("--sep", ";"), "--sep is for text, and {} is a file of Parquet."),
+    "a separator of no text": (
+        parquet(),
+        ("--sep", ";"),
+        "--sep is only for text files, but {} is a file of Parquet.",
+    ),
     "an encoding that there is not": (text(), ("--encoding", "klingon"), NO_ENCODING.format("klingon")),
     "an encoding that is none of text": (text(), ("--encoding", "hex"), NO_ENCODING.format("hex")),
 }
@@ -495,8 +504,11 @@ def model(table):
         (["--estimator", "foo"], "'--estimator': 'foo' is not one of 'cv', 'rodeo', 'lspc'"),
         (["--estimator", "lspc", "--priors", "uniform"], "--priors uniform is not for --estimator lspc"),
         (["--group", "kind"], "--group 'kind' is the target: a group is the source of several rows"),
-        (["--cv", "2", "--test-size", "0.3"], "^--cv 2 and --test-size 0.3 are two ways .*: take one.$"),
-        (["--cv", "1000"], "take a smaller --cv, or leave such classes out by --drop-small-classes 1000"),
+        (
+            ["--cv", "2", "--test-size", "0.3"],
+            "^--cv 2 and --test-size 0.3 are different ways .*: use only one of them.$",
+        ),
+        (["--cv", "1000"], "use a smaller --cv, or leave small classes out by --drop-small-classes 1000"),
         (["--report", "r.pdf"], r"r\.pdf must end in \.html"),
         (["--model", "m.pkl"], r"m\.pkl must not end in \.pkl"),
     ],
@@ -511,7 +523,7 @@ def test_a_wrong_option_is_named_with_its_value(options, sentence, table, monkey
 
 
 def test_model_and_table_in_the_wrong_order(table, model):
-    sentence = f"{model} is a model, and {table} is none: name the model first, then the table."
+    sentence = f"{model} is a model, but {table} is not: give the model first, then the table."
     assert refused("predict", table, model, "-o", table.with_name("o.csv")) == sentence
     assert refused("explain", table, model, "--row", "0") == sentence
     assert refused("report", table, model) == sentence
@@ -528,7 +540,7 @@ def test_infinite_and_huge_numbers_have_a_remedy(table):
     frame = pd.read_csv(table)
     frame.assign(width=np.where(frame.index == 3, np.inf, 1.0)).to_csv(table, index=False)
     message = refused("fit", table, "-t", "kind")
-    assert message.endswith("in row 3: mend it, or say --na-values inf if it is a missing value.")
+    assert message.endswith("in row 3: correct it, or use --na-values inf if it stands for a missing value.")
     assert "accuracy" in run("fit", table, "-t", "kind", "--na-values", "inf", "-q").stdout
     frame.assign(width=np.where(frame.index % 2, 1e308, -1e308)).to_csv(table, index=False)
     assert "column 'width' holds -1e+308 in row 0, which is too large" in refused("fit", table, "-t", "kind")

@@ -143,8 +143,8 @@ def test_a_class_may_be_called_like_a_missing_value(name, tmp_path):
     by_class, notes, _ = fitted_to(labels, tmp_path)
     assert by_class == {"u": 20, "v": 20, name: 20}
     assert notes == [
-        f"the label {name!r}, in 20 of 60 rows, counts as a class; if it stands for a missing value, say so "
-        f"by --na-values {name!r}."
+        f"the label {name!r}, in 20 of 60 rows, counts as a class; if it stands for a missing value, use "
+        f"--na-values {name!r}."
     ]
     options = ("--na-values", name, "--missing", "drop-rows")
     by_class, notes, _ = fitted_to(labels, tmp_path, *options)
@@ -158,7 +158,7 @@ def test_classes_of_parquet_called_like_a_missing_value(tmp_path):
     table = pd.DataFrame(rng.normal(size=(41, 2)), columns=["a", "b"]).assign(y=labels)
     table.to_parquet(tmp_path / "t.parquet")
     arguments = ("fit", tmp_path / "t.parquet", "-t", "y", "--estimator", "rodeo")
-    assert "the target 'y' is missing in 1 row, the first of them row 40" in refused(*arguments)
+    assert "the target 'y' is missing in 1 row, first in row 40" in refused(*arguments)
     assert answered(*arguments, "--missing", "drop-rows")["rows_by_class"] == {"NA": 20, "None": 20}
 
 
@@ -167,11 +167,11 @@ def test_a_label_that_the_model_does_not_know(tmp_path):
     report = ("report", tmp_path / "m.corral", tmp_path / "t.csv", "-t", "y")
     table_of(["1", "02"] * 30, tmp_path / "t.csv")
     assert refused(*report).endswith(
-        "row 1 has the class '02', which the model does not have: its classes are 1, 2."
+        "row 1 has the class '02', which is not a class of the model: the model has 1, 2."
     )
     table_of(["1", "NA"] * 30, tmp_path / "t.csv")
     assert refused(*report).endswith(
-        "its classes are 1, 2; if it stands for a missing value, say so by --na-values."
+        "its classes are 1, 2; if it stands for a missing value, use --na-values."
     )
     assert answered(*report, "--na-values", "NA", "--missing", "drop-rows")["rows"] == 30
 
@@ -188,13 +188,13 @@ def test_a_column_without_values_is_left_out(tmp_path):
     for options in ((), ("--missing", "drop-rows")):
         result = run(*fit, *options)
         first = json.loads(result.stderr.splitlines()[0])["note"]
-        assert first == "left out, because empty in all rows: 'c'"
+        assert first == "left out columns that are empty in all rows: 'c'"
         assert json.loads(result.stdout)["rows"] == 60
 
     # A model predicts without a variable and notes it; the target cannot be left out.
     complete.assign(b=np.nan).to_csv(table, index=False)
     message = run("predict", model, table, "--out", tmp_path / "o.csv").stderr
-    assert message == "note: column 'b' is empty in all rows: labels do without it.\n"
+    assert message == "note: column 'b' is empty in all rows, so labels are predicted without it.\n"
     message = refused("report", model, table, "--missing", "drop-rows")
     assert message == f"{table} has no row without missing values: 'b' is empty."
     complete.assign(y="").to_csv(table, index=False)
@@ -347,8 +347,8 @@ def test_formulas_are_mentioned_once(model, kept, text, named_by_formulas, tmp_p
     monkeypatch.setattr("corral.cli.tables.CHUNK", 7)
     out = tmp_path / "o.csv"
     assert notes_of(predicted(named_by_formulas, model, out, "--id", kept)) == [
-        f"{out} holds text that a spreadsheet may run as a formula, such as {text!r}; --quote-formulas "
-        "writes an apostrophe before it."
+        f"{out} contains text that a spreadsheet may run as a formula, such as {text!r}; --quote-formulas "
+        "puts an apostrophe before such text."
     ]
     plain = pd.read_csv(out, dtype=str)
     out.unlink()

@@ -82,7 +82,7 @@ def test_check_tells_of_them_and_blames_no_column(kind, tmp_path):
     X.assign(label=y).to_csv(tmp_path / "table.csv", index=False)
     output = run("check", tmp_path / "table.csv", "-t", "label").stdout
     assert f"150 of 150 rows equal another row except for {DIFFERENCES[kind]}" in " ".join(output.split())
-    assert "alone gives" not in output
+    assert "alone predicts" not in output
 
 
 def test_fit_on_the_command_line_tells_of_them_once(tmp_path):

@@ -263,7 +263,8 @@ def test_a_file_holds_no_pipeline_but_its_last_step(table, tmp_path):
     pipeline = make_pipeline(StandardScaler(), quick()).fit(X[NUMBERS], y)
     path = tmp_path / "model.corral"
     message = (
-        r"^a model file holds no pipeline: save its last step, save_model\(pipeline\[-1\], path\), .*\.$"
+        r"^a model file cannot contain a pipeline: "
+        r"save the last step, save_model\(pipeline\[-1\], path\), .*\.$"
     )
     with pytest.raises(TypeError, match=message):
         save_model(pipeline, path)
@@ -276,5 +277,7 @@ def test_a_file_holds_no_pipeline_but_its_last_step(table, tmp_path):
 def test_a_file_cannot_hold_categories_that_are_no_text(table, tmp_path):
     X, y = table
     X = X.assign(part=pd.cut(X["length"], 3))
-    with pytest.raises(ValueError, match="categories of type Interval, which the column 'part' has"):
+    with pytest.raises(
+        ValueError, match="column 'part' has categories of type Interval, which cannot be written"
+    ):
         save_model(quick().fit(X, y), tmp_path / "model.corral")

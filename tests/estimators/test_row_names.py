@@ -224,7 +224,7 @@ def test_explain_takes_several_rows(folder, frame, tmp_path):
     ]
     assert len(run(*explain, "-q").stdout.splitlines()) == 2
     message = refused(*explain, "--plot", tmp_path / "p.png")
-    assert message == "--plot draws one row, and --row names 2."
+    assert message == "--plot draws a single row, but 2 rows were given by --row."
 
 
 def test_a_name_that_stands_twice(folder, frame, tmp_path):
@@ -237,14 +237,17 @@ def test_a_name_that_stands_twice(folder, frame, tmp_path):
 
 def test_rows_that_are_not_there(folder, frame, tmp_path):
     model, table = folder / "m.corral", folder / "t.csv"
-    assert refused("explain", model, table, "--row", "P9") == f"{table} has no row whose 'patient' is 'P9'."
+    assert (
+        refused("explain", model, table, "--row", "P9")
+        == f"{table} has no row with the id 'P9' in column 'patient'."
+    )
     assert refused("explain", model, table, "--row", "60") == f"{table} has rows 0 to 59, and no row 60."
     # A number may be a name; where some are, it is none of a row.
     numbered = tmp_path / "numbered.csv"
     frame.assign(patient=np.arange(60) + 100).to_csv(numbered, index=False)
     assert refused("explain", model, numbered, "--row", 7) == (
-        f"{numbered} has no row whose 'patient' is '7'; where ids are whole numbers, --row takes ids only, "
-        "not numbers of rows."
+        f"{numbered} has no row with the id '7' in column 'patient'; if the ids are whole numbers, only ids "
+        "are accepted, not row numbers."
     )
     help_text = " ".join(re.sub("[│\n]", " ", run("explain", "--help").stdout).split())
     assert "or, unless ids are whole numbers, its number, from 0 on; may be repeated." in help_text
@@ -253,7 +256,7 @@ def test_rows_that_are_not_there(folder, frame, tmp_path):
     frame[NAMES].to_csv(nameless, index=False)
     assert run("explain", model, nameless, "--row", 7, "-q").stdout.startswith("Row 7 is ")
     assert refused("explain", model, nameless, "--row", "P0004") == (
-        f"{nameless}: --row 'P0004' is not a row number, and the model has no column that names rows."
+        f"{nameless}: --row 'P0004' is not a row number, and the model has no id column."
     )
 
 
@@ -270,8 +273,9 @@ def test_fit_tells_of_names_that_stand_twice(frame, tmp_path):
     fit = ("fit", tmp_path / "t.csv", "-t", "y", "--id", "patient", "--estimator", "rodeo")
     (note,) = run(*fit).stderr.splitlines()
     assert note == (
-        "note: column 'patient' names 20 different things in 60 rows, one of them again in row P0: name it "
-        "as the group, or rows of one are held out and learnt from, which makes scores too good (--group "
+        "note: column 'patient' has 20 different ids in 60 rows; row P0 repeats an earlier one: use it as "
+        "the group column; otherwise rows with the same id are both trained on and held out, and scores are "
+        "too good (--group "
         "patient)."
     )
     assert run(*fit, "--group", "patient").stderr == ""

@@ -378,7 +378,7 @@ def test_an_answer_that_cannot_be_written(folder):
 
 # What is replaced, and what is not
 
-NOT_OF_ITS_KIND = "is there and is not {}: remove it, or write to another file."
+NOT_OF_ITS_KIND = "exists and is not {}: remove it, or write to another file."
 KINDS = {
     "corral": "a model of corral",
     "html": "a report of corral",
@@ -411,7 +411,7 @@ def test_a_file_of_another_kind_is_not_replaced(arguments, folder, frame):
 @pytest.mark.parametrize("arguments", WRITING.values(), ids=WRITING)
 def test_a_file_of_the_same_kind_is_replaced_with_a_note(arguments, folder):
     file = Path(written_by(arguments))
-    note = f"{file} is there and will be replaced."
+    note = f"{file} exists and will be replaced."
     file.touch()
     assert note not in run(*arguments).stderr  # there was nothing in it
     number = file.stat().st_ino
@@ -443,7 +443,7 @@ def test_files_of_one_kind_are_no_files_of_another(folder):
     Path("page.html").write_text("a page of somebody else")
     assert "is not a report of corral" in refused(*FIT, "--report", "page.html")
     Path("link.corral").symlink_to("n.csv")
-    assert "link.corral is there and is not a model" in refused(*FIT, "--model", "link.corral")
+    assert "link.corral exists and is not a model" in refused(*FIT, "--model", "link.corral")
     Path("n.csv").rename("n.svg")
     assert "is not a plot" in refused(*WRITING["svg"])
     save_file({"weights": np.zeros(3)}, "n.corral", {"format": "pt"})  # of another program
@@ -477,12 +477,12 @@ def test_the_demo_replaces_its_own_files_alone(tmp_path, frame, monkeypatch):
     run("demo")
     files = sorted(path.name for path in Path("corral-demo").iterdir())
     replaced = [line for line in run("demo").stderr.splitlines() if line.endswith("will be replaced.")]
-    assert sorted(replaced) == [f"note: corral-demo/{name} is there and will be replaced." for name in files]
+    assert sorted(replaced) == [f"note: corral-demo/{name} exists and will be replaced." for name in files]
     for name in files:
         old = Path("corral-demo", name).read_bytes()
         foreign(frame, f"corral-demo/{name}")
         before = contents(".")
         message = run("demo", code=2).stderr
-        assert f"corral-demo/{name} is there and is not" in message
+        assert f"corral-demo/{name} exists and is not" in message
         assert contents(".") == before
         Path("corral-demo", name).write_bytes(old)

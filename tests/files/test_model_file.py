@@ -250,7 +250,7 @@ def test_header_describes_the_model_and_not_the_machine(data, path):
 def test_unfitted_and_foreign_estimators(data, path):
     with pytest.raises(NotFittedError, match="RodeoClassifier is not fitted: call fit before saving it"):
         save_model(RodeoClassifier(), path)
-    with pytest.raises(TypeError, match=r"a model file holds RodeoClassifier or .*, not GaussianNB"):
+    with pytest.raises(TypeError, match=r"a model file can contain RodeoClassifier or .*, not GaussianNB"):
         save_model(GaussianNB().fit(*data), path)
 
     class Derived(RodeoClassifier):
@@ -272,7 +272,7 @@ def test_unfitted_and_foreign_estimators(data, path):
 )
 def test_parameters_that_no_file_can_hold(model, parameter, message, data, path):
     model.fit(*data).set_params(**parameter)
-    with pytest.raises(ValueError, match=message + ", which a model file cannot hold"):
+    with pytest.raises(ValueError, match=message + ", which cannot be written to a model file"):
         save_model(model, path)
     assert list(path.parent.iterdir()) == []
 
@@ -293,7 +293,7 @@ def test_without_safetensors(data, path, monkeypatch):
 def test_foreign_files(path):
     for content in (b"", b"PK\x03\x04 something else", np.random.default_rng(0).bytes(1000)):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match="is not a model of corral, or cut short"):
+        with pytest.raises(ValueError, match="is not a model of corral, or is incomplete"):
             load_model(path)
     save_file({"weight": np.ones(3)}, path)
     with pytest.raises(ValueError, match=r"model.corral is not a model of corral\.$"):
@@ -314,7 +314,7 @@ def test_truncated_anywhere(file, path):
     content = file.read_bytes()
     for n in [*range(0, len(content), 97), len(content) - 1]:
         path.write_bytes(content[:n])
-        with pytest.raises(ValueError, match="cut short"):
+        with pytest.raises(ValueError, match="is incomplete"):
             load_model(path)
 
 
@@ -330,12 +330,12 @@ def test_factors_that_cannot_be_inverted(data, path):
 
 @pytest.mark.parametrize("another", [1, FORMAT - 1, FORMAT + 1])
 def test_another_format(another, file, path):
-    message = f" has format {another}, but this version of corral reads format {FORMAT} alone: load it "
+    message = f" has format {another}, but this version of corral reads only format {FORMAT}: load the file "
     assert_forged(file, path, {"format": another, "state": "whatever comes"}, message)
 
 
 def test_unknown_estimator_and_header_that_lacks_something(file, path):
-    message = r"holds 'os\.system', which this corral does not know"
+    message = r"contains 'os\.system', which is not an estimator of corral"
     assert_forged(file, path, {"estimator": "os.system"}, message)
     assert_forged(file, path, {"versions": ["1"]}, "damaged: versions is not a table of values")
     for name in ("params", "state"):
@@ -388,7 +388,7 @@ MODEL, POOL = "state/model_", "state/model_/pool"
         (f"{POOL}/members/0/scale/half_width", lambda a: a * 0.0, "half_width holds a number"),
         (f"{POOL}/members/0/scale/center", lambda a: a[1:], "half_width has the shape"),
         (MODEL, {"!class": "PoolScores"}, "model_ is not a PoolModel"),
-        (f"{MODEL}/data/labels", {"!texts": ["b", "a", "c"]}, "it holds '!texts', which is not understood"),
+        (f"{MODEL}/data/labels", {"!texts": ["b", "a", "c"]}, "it contains the unknown key '!texts'"),
         (f"{MODEL}/training", None, "training is not a TrainingRows"),
         (f"{MODEL}/n_duplicates", 1.5, "n_duplicates is not a whole number"),
         (f"{MODEL}/n_duplicates", True, "n_duplicates is not a whole number"),
@@ -407,7 +407,7 @@ MODEL, POOL = "state/model_", "state/model_/pool"
         ("params/n_jobs", 10**9, "params has no 'n_jobs'"),
         ("params/colour", 1, "params has no 'colour'"),
         ("params/min_effect", 2.0, ".*min_effect must be a number between 0 and 1"),
-        ("params/scales", {"!code": "import os"}, ".*it holds '!code', which is not understood"),
+        ("params/scales", {"!code": "import os"}, ".*it contains the unknown key '!code'"),
         ("params/scales", {"!array": "nowhere"}, ".*it has no 'nowhere'"),
     ],
 )
@@ -531,8 +531,12 @@ def test_texts_that_would_fill_the_memory_are_refused(data, path, tmp_path):
     X, y = data
     save_model(RodeoClassifier(bandwidth="class").fit(X, np.where(y == y[0], "a", "b")), path)
     for where, texts, message in (
-        ("training/y", ["a", "b" * 10**7], f"y holds texts too long for so many: {len(y)} of 10000000"),
-        ("data/labels", ["a", "b" * 10**5, *[""] * 10**5], "labels holds texts too long for so many: 100002"),
+        (
+            "training/y",
+            ["a", "b" * 10**7],
+            f"y is too large: {len(y)} texts, the longest of 10000000 characters",
+        ),
+        ("data/labels", ["a", "b" * 10**5, *[""] * 10**5], "labels is too large: 100002 texts"),
     ):
         assert_forged(path, tmp_path / "forged.corral", {f"{MODEL}/{where}/!texts": texts}, message)
 
@@ -541,7 +545,7 @@ def test_names_of_rows_need_a_table_that_could_have_them(data, path):
     X, y = data
     frame = pd.DataFrame(X, index=[f"row {i}" for i in range(len(X))]).rename(columns=str)
     save_model(CorralClassifier(max_rows=10, random_state=0).fit(frame, y), path)
-    message = "row_names are given of a table of 1000000000 rows"
+    message = "it has row_names for a table of 1000000000 rows"
     assert_forged(path, path, {f"{MODEL}/compression/n_rows": 10**9}, message)
 
 
@@ -553,7 +557,7 @@ def test_too_little_memory_is_the_documented_error(file, path, monkeypatch):
     for name in ("restore_estimator", "_checksum"):
         with monkeypatch.context() as patched:
             patched.setattr(corral.files.model_file, name, fail)
-            with pytest.raises(ValueError, match="cannot be read: it needs more memory than there is"):
+            with pytest.raises(ValueError, match="cannot be read: there is not enough memory"):
                 load_model(path)
 
 

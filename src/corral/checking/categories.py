@@ -1,4 +1,4 @@
-"""Categories that may be one category in two spellings, and columns with so many that they are remarks."""
+"""Checks of text columns: one category in several spellings, and columns of free text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from corral.sentences.numbers import counted, listed
 if TYPE_CHECKING:
     import pandas as pd
 
-# Spellings of the same answer. They are compared only in columns that hold no other category.
+# Spellings of the same answer: columns that hold any other text are not checked for them.
 _ANSWERS = (
     (("yes", "y", "true", "t", "1"), ("no", "n", "false", "f", "0")),
     (("male", "m", "man"), ("female", "f", "w", "woman")),
@@ -21,7 +21,7 @@ _ANSWERS = (
 
 
 def odd_categories(columns: pd.DataFrame, contents: Mapping[str, Content]) -> Iterator[Finding]:
-    """Similar categories, mixed spellings of answers, and columns with very many categories."""
+    """Yield findings about similar categories, mixed spellings of answers, and columns of free text."""
     for name in columns.columns:
         if contents[name].kind == "slips":
             continue
@@ -29,24 +29,24 @@ def odd_categories(columns: pd.DataFrame, contents: Mapping[str, Content]) -> It
         categories = sorted(texts.unique().tolist())
         shown = similar(categories)
         if shown:
-            description = f"categories of column {name!r} that {SIMILAR} are different categories: {shown}"
+            description = f"some categories of column {name!r} {SIMILAR}, and count as different: {shown}"
             yield Finding("similar categories", description, "write each category in one way", (name,))
         spellings = mixed_answers(categories)
         if spellings:
-            description = f"column {name!r} writes the same answer in several ways: {spellings}"
+            description = f"column {name!r} holds several spellings of the same answer: {spellings}"
             yield Finding("mixed spellings", description, "write each answer in one way", (name,))
         if ENOUGH_ROWS <= 0.5 * len(texts) < len(categories):
             yield Finding(
                 "many categories",
                 f"column {name!r} holds {len(categories)} different texts in {counted(len(texts), 'row')}, "
-                "so that most texts of a new table will be unknown",
-                "leave it out, or make a few categories of them",
+                "so most texts in new rows will be unknown and count as missing",
+                "leave the column out, or replace the texts by a few categories",
                 (name,),
             )
 
 
 def mixed_answers(categories: Sequence[str]) -> str:
-    """Groups of categories that mean the same, such as yes and Y, as text; empty if there are none."""
+    """List the spellings of each answer that has several, as in "('Y', 'yes')"; empty if none has."""
     essences = {category: category.strip().casefold() for category in categories}
     for answers in _ANSWERS:
         if not set(essences.values()) <= {spelling for answer in answers for spelling in answer}:

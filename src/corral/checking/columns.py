@@ -1,4 +1,4 @@
-"""What a column holds, and columns that are empty, constant, or neither numbers nor text."""
+"""Decide what a column holds, and find columns that are empty, constant, or neither numbers nor text."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 def numbers_in(column: pd.Series[Any]) -> Floats:
-    """Numbers (n_rows,) in a column, NaN where a cell is no number."""
+    """Return the cells of a column as numbers (n_rows,); NaN for a cell that is not a number."""
     import pandas as pd
 
     if column.dtype.kind not in "biuf":
-        # As text, or dates would become numbers; yes and no are numbers.
+        # Converted to text first, because pandas would convert dates to numbers. True and False are 1 and 0.
         column = column.map(lambda value: float(value) if isinstance(value, bool) else str(value))
         column = pd.to_numeric(column, errors="coerce")
     numbers: Floats = column.to_numpy(np.float64, na_value=np.nan)
@@ -32,24 +32,24 @@ def numbers_in(column: pd.Series[Any]) -> Floats:
 
 
 class Content(NamedTuple):
-    """What the cells of a column are; texts that can be read as numbers are numbers."""
+    """What the cells of a column hold; a text that can be read as a number counts as a number."""
 
-    # "number"; "categories"; "slips", numbers except in a few cells; or "strange", such as dates, lists,
-    # complex or infinite numbers
+    # "number"; "categories"; "slips" if all cells but a few are numbers; "strange" if some cells are dates,
+    # lists, or complex or infinite numbers
     kind: str
-    numbers: Floats  # (n_rows,) numbers, NaN where there is none
-    wrong: (
-        Bools  # (n_rows,) cells that are neither missing nor finite numbers; in a strange column, nor texts
-    )
+    numbers: Floats  # (n_rows,); NaN for a cell that is not a number
+    # (n_rows,) whether a cell is neither missing nor a finite number; texts are not marked in a strange
+    # column of Python objects
+    wrong: Bools
 
     @property
     def is_numeric(self) -> bool:
-        """Whether all cells are numbers, yes or no, or missing."""
+        """Whether each cell is a number, True, False or missing, and at least one is not missing."""
         return not self.wrong.any() and bool(np.isfinite(self.numbers).any())
 
 
 def content_of(column: pd.Series[Any]) -> Content:
-    """Decide what a column of a file holds, as estimators decide it."""
+    """Decide what a column holds, by the rules of the estimators."""
     has_value = column.notna().to_numpy()
     if hasattr(column.dtype, "categories"):
         return Content("categories", np.full(len(column), np.nan), has_value)
@@ -85,7 +85,7 @@ def is_time(value: Any) -> bool:
 def neither_numbers_nor_text(
     columns: pd.DataFrame, contents: Mapping[str, Content], categorical: Collection[str]
 ) -> Iterator[Finding]:
-    """Columns that no fit takes: times without a date, unless they are categories, lists and the like."""
+    """Yield findings about columns that a fit refuses: infinite numbers, times without a date, lists."""
     for name in columns.columns:
         if contents[name].kind != "strange" or not contents[name].wrong.any():
             continue
@@ -98,11 +98,11 @@ def neither_numbers_nor_text(
             description = (
                 f"column {name!r} holds infinite values in {counted(len(held), 'row')}, such as row {row}"
             )
-            advice = "put numbers in their place, or leave the cells empty"
+            advice = "replace them with finite numbers, or leave these cells empty"
             yield Finding("infinite values", description, advice, (name,), tuple(held.index[:MOST_LISTED]))
         elif is_time(first):
-            description = f"column {name!r} holds times, which are not taken, such as {shown} in row {row}"
-            advice = "leave it out, or write a number in its place, such as hours"
+            description = f"column {name!r} holds times, such as {shown} in row {row}, which a fit refuses"
+            advice = "leave the column out, or convert the times to numbers, such as hours"
             yield Finding("times", description, advice, (name,), (row,))
         else:
             what = "a complex number" if _is_complex(first) else "neither a number nor text"
@@ -111,15 +111,15 @@ def neither_numbers_nor_text(
 
 
 def mostly_empty(variables: pd.DataFrame) -> Iterator[Finding]:
-    """Columns in which more than half of the values are missing."""
+    """Yield a finding about the columns in which more than half of the values are missing."""
     counts = variables.isna().sum()
     mostly = counts[2 * counts > len(variables)]
     if len(mostly):
         shown = listed([f"{name!r} ({n})" for name, n in mostly.items()], str)
         yield Finding(
             "mostly empty",
-            f"more than half of {counted(len(variables), 'value')} are missing in "
-            f"{counted(len(mostly), 'column')}: {shown}",
+            f"{counted(len(mostly), 'column')} {'has' if len(mostly) == 1 else 'have'} no value in more than "
+            f"half of the {len(variables)} rows (rows without a value in parentheses): {shown}",
             _leave_out(mostly),
             tuple(mostly.index),
         )
@@ -130,18 +130,20 @@ def _leave_out(columns: Collection[Any]) -> str:
 
 
 def text_among_numbers(columns: pd.DataFrame, contents: Mapping[str, Content]) -> Iterator[Finding]:
-    """Columns of numbers that hold text in a few rows."""
+    """Yield a finding about each column of numbers that holds text in a few rows."""
     for name in columns.columns:
         if contents[name].kind != "slips":
             continue
         held = columns[name][contents[name].wrong].astype(str)
-        row, text = held.index[0], held.iloc[0]
-        rest = f", and there is no number in {counted(len(held) - 1, 'more row')}" if len(held) > 1 else ""
+        row, text, n_more = held.index[0], held.iloc[0], len(held) - 1
+        rest = f", and {n_more} more row{' holds' if n_more == 1 else 's hold'} no number" if n_more else ""
         is_one = held.nunique() == 1
         yield Finding(
             "text among numbers",
             f"column {name!r} would be numeric, but row {row} holds {text[:40]!r}{rest}",
-            f"mend it, or say that {text[:40]!r} stands for a missing value" if is_one else "mend them",
+            "correct the text, or replace it with NaN if it stands for a missing value"
+            if is_one
+            else "correct these cells",
             (name,),
             tuple(held.index[:MOST_LISTED]),
             (text,) if is_one else (),
@@ -149,7 +151,10 @@ def text_among_numbers(columns: pd.DataFrame, contents: Mapping[str, Content]) -
 
 
 def text_and_numbers(columns: pd.DataFrame, contents: Mapping[str, Content]) -> Iterator[Finding]:
-    """Columns of categories that hold text in some rows and numbers in others, too many to be slips."""
+    """Yield a finding about each column with text in some rows and numbers in others.
+
+    Columns with so few texts that the texts must be errors are in `text_among_numbers`.
+    """
     for name, column in columns.items():
         content = contents[name]
         if content.kind != "categories" or not 0 < content.wrong.sum() < column.notna().sum():
@@ -158,15 +163,15 @@ def text_and_numbers(columns: pd.DataFrame, contents: Mapping[str, Content]) -> 
         yield Finding(
             "text and numbers",
             f"column {name!r} holds text in {len(held)} of {len(column)} rows, such as "
-            f"{str(held.iloc[0])[:40]!r}, and numbers in others",
-            "all of them count as categories",
+            f"{str(held.iloc[0])[:40]!r}, and numbers in other rows",
+            "each text and each number counts as a category",
             (str(name),),
             tuple(held.index[:MOST_LISTED]),
         )
 
 
 def constants(variables: pd.DataFrame) -> Iterator[Finding]:
-    """Columns that hold one value in all rows that have a value."""
+    """Yield a finding about the columns that have the same value in all rows that are not empty."""
     values = {name: column.dropna().unique() for name, column in variables.items()}
     constant = {name: different[0] for name, different in values.items() if len(different) == 1}
     if not constant:
@@ -178,9 +183,13 @@ def constants(variables: pd.DataFrame) -> Iterator[Finding]:
         for name, value in constant.items()
     ]
     more = len(shown) - MOST_LISTED
-    rest = f" and so {'do' if more > 1 else 'does'} {counted(more, 'more column')}" if more > 0 else ""
-    verb = "carries" if len(shown) == 1 else "carry"
-    description = f"{', '.join(shown[:MOST_LISTED])}{rest}, which {verb} no information"
+    rest = (
+        f", and {counted(more, 'more column')} {'are' if more > 1 else 'is'} constant, too"
+        if more > 0
+        else ""
+    )
+    have = "a constant column has" if len(shown) == 1 else "constant columns have"
+    description = f"{', '.join(shown[:MOST_LISTED])}{rest}; {have} no information about the label"
     yield Finding("constant", description, _leave_out(constant), tuple(constant))
 
 

@@ -1,4 +1,4 @@
-"""Labels that are contradicted by probabilities learnt without their rows."""
+"""Labels that are improbable for a model that was fitted without the row."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # A label is contradicted if its probability is at most _MOST_OWN and at most _MOST_OF_PRIOR times the share
-# of its class among the rows, and if another label has at least the probability _LEAST_OTHER.
+# of its class among the rows, and the probability of another label is at least _LEAST_OTHER.
 _MOST_OWN, _MOST_OF_PRIOR, _LEAST_OTHER = 0.1, 0.3, 0.6
-# Classes that overlap have errors of all probabilities, and few of them are confident. Labels are suspected
-# if confident errors are at least this share of all errors.
+# If classes overlap, few of the errors of a model contradict the label so clearly. Labels are reported only
+# if the contradicted labels are at least this share of all errors.
 _SHARE_OF_ERRORS = 0.25
 _FEWEST = 3
-# Classes of which fewer rows are recognized are modelled too badly to contradict a label.
+# Labels of a class are checked only if the model predicts at least this share of its rows right.
 _LEAST_RECALL = 0.5
 
 
 def contradicted_labels(
     proba: Floats, codes: Integers, names: NDArray[Any], index: pd.Index[Any]
 ) -> Iterator[Finding]:
-    """Rows whose label is improbable, if there are more than overlapping classes explain.
+    """Yield a finding about contradicted labels, if there are more than overlapping classes explain.
 
     Parameters
     ----------
-    proba : (n, n_classes) probabilities of the classes, learnt without the row.
-    codes : (n,) numbers of the classes of the rows.
+    proba : (n, n_classes) probabilities of the classes, each row predicted by a model fitted without it.
+    codes : (n,) index of the class of each row.
     names : (n_classes,) names of the classes.
-    index : (n,) names of the rows.
+    index : (n,) labels of the rows in the index of the table.
     """
     own = proba[np.arange(codes.size), codes]
     share = np.bincount(codes)[codes] / codes.size
@@ -49,15 +49,15 @@ def contradicted_labels(
         return
     rows = rows[np.argsort(own[rows], kind="stable")]
     shown = [
-        f"row {index[i]} (labelled {str(names[codes[i]])!r}, {own[i]:.2f}; "
-        f"rather {str(names[proba[i].argmax()])!r}, {proba[i].max():.2f})"
+        f"row {index[i]} (label {str(names[codes[i]])!r}: probability {own[i]:.2f}; "
+        f"{str(names[proba[i].argmax()])!r}: {proba[i].max():.2f})"
         for i in rows[:MOST_LISTED]
     ]
     more = f" and {rows.size - MOST_LISTED} more" if rows.size > MOST_LISTED else ""
     yield Finding(
         "contradicted labels",
-        f"{rows.size} labels are contradicted by probabilities that were learnt without their rows: "
+        f"{rows.size} labels are improbable for a quick model that was fitted without the row: "
         f"{', '.join(shown)}{more}",
-        "look whether these labels are right",
+        "check whether these labels are right",
         rows=tuple(index[rows]),
     )

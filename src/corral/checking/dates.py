@@ -1,4 +1,4 @@
-"""Columns of dates."""
+"""Find columns of dates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def dated_columns(variables: pd.DataFrame, categorical: Collection[str]) -> dict[str, Dates]:
-    """Dates in the columns that hold dates, as text or as such."""
+    """Return the dates in each column that holds dates, as date values or as text."""
     names = [
         name for name in variables.columns if name not in categorical and _may_hold_dates(variables[name])
     ]
@@ -30,24 +30,24 @@ def _may_hold_dates(column: pd.Series[Any]) -> bool:
 
 
 def date_findings(variables: pd.DataFrame, columns: Mapping[str, Dates]) -> Iterator[Finding]:
-    """Columns of dates, with a note if day and month may be confused or if some texts are no dates."""
+    """Yield a finding about each column of dates, with ambiguous months and texts that are not dates."""
     for name, dates in columns.items():
         column = variables[name]
         row = column.index[~(column.isna().to_numpy() | dates.unreadable)][0]
         description = f"column {name!r} holds dates, such as '{str(column[row]).strip()}' in row {row}"
         if dates.form.ambiguous:
-            description += ", where either number may be the month"
+            description += ", where either the first or the second number may be the month"
         wrong = column[dates.unreadable]
         if len(wrong):
             description += (
-                f", but no date in {counted(len(wrong), 'row')}, such as {str(wrong.iloc[0])[:40]!r} in row "
-                f"{wrong.index[0]}"
+                f", and text that is not a date in {counted(len(wrong), 'row')}, such as "
+                f"{str(wrong.iloc[0])[:40]!r} in row {wrong.index[0]}"
             )
         made = variables_of_dates(varying_parts(dates.times))
         yield Finding(
             "dates",
             description,
-            f"a fit makes {made} of it; leave it out if new rows have later dates",
+            f"a fit replaces the column with {made}; leave the column out if new rows have later dates",
             (name,),
             tuple(wrong.index[:MOST_LISTED]),
         )

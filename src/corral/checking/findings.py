@@ -6,22 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# In fewer rows a column may be in order, or all its values may differ, by chance.
+# With fewer rows, a column may be sorted or have no repeated value by chance.
 ENOUGH_ROWS = 10
 
-# What is looked for, in the words of users; short rows exist in text files only.
+# What `corral check` looks for; `check_table` does not look for short rows, which only text files have.
 LOOKED_FOR = (
-    "labels that are missing, spelled in two ways or contradicted by left-out probabilities",
+    "labels that are missing, spelled in two ways or improbable for a quick model",
     "small classes",
     "ids that are unique, nearly unique or repeated, and likely groups",
     "dates",
     "leakage",
-    "columns that are constant, mostly empty, remarks, or functions of another",
-    "text among numbers, numbers as text, and categories spelled in two ways",
+    "columns that are constant, mostly empty, free text, or functions of another column",
+    "text among numbers, numbers written as text, and categories spelled in two ways",
     "numbers such as -999 or 0 that stand for missing values",
     "mixed units",
-    "duplicates beyond chance, and near duplicates",
-    "rows that are short, or in order of class or time",
+    "duplicates and near duplicates",
+    "short rows, and rows that are sorted by class or time",
 )
 
 
@@ -31,12 +31,18 @@ class Finding:
 
     Attributes
     ----------
-    kind : one word or two, such as 'leakage'.
-    description : what is wrong, in words.
-    advice : what to do.
-    columns : names of the columns concerned, if any.
-    rows : names, in the index of the table, of the first rows concerned, if any.
-    values : texts or numbers that seem to stand for missing values.
+    kind : str
+        A short name of the problem, such as 'leakage'.
+    description : str
+        What seems to be wrong.
+    advice : str
+        What to do about it.
+    columns : tuple of str
+        Names of the affected columns.
+    rows : tuple
+        Index labels of some affected rows.
+    values : tuple of str
+        Texts or numbers that seem to stand for missing values.
     """
 
     kind: str
@@ -51,5 +57,5 @@ class Finding:
 
 
 def columns_in(findings: Sequence[Finding]) -> list[str]:
-    """Names of the columns that findings are about."""
+    """Return the names of the columns that the findings affect."""
     return [name for finding in findings for name in finding.columns]

@@ -1,4 +1,4 @@
-"""Columns that are functions of another column, and so repeat its information."""
+"""Find columns that are functions of another column and so add no information."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from corral.sentences.numbers import MOST_LISTED, counted
 if TYPE_CHECKING:
     import pandas as pd
 
-# Each value of the other column is in at least so many rows on average: with fewer, columns agree by chance.
+# The average number of rows per value of the other column; with fewer rows, columns agree by chance.
 _ROWS_PER_VALUE = 3
-# The logarithm of the odds against agreement by chance.
+# The least logarithm of the odds against agreement by chance.
 _LEAST_ODDS = 20.0
-# Measurements are a function of each other if their ranks are correlated so highly: rounding blurs them.
+# Two measurements count as functions of each other from this rank correlation on. It is below 1 because of
+# rounding.
 _RANK_CORRELATION = 0.99995
 _FEWEST_DIFFERENT = 20
-# Rows by which most pairs are ruled out, and columns that are compared.
+# Number of rows in the sample that rules out most pairs of columns, and number of columns that are compared.
 _ROWS_TRIED, _MOST_COLUMNS = 200, 300
 
 
 def functions(coded: pd.DataFrame, numeric: Collection[str]) -> Iterator[Finding]:
-    """Columns whose value follows from that of another one in every row."""
+    """Yield a finding about columns that can be computed from another column."""
     coded = coded.loc[:, (coded.nunique() > 1).to_numpy()].iloc[:, :_MOST_COLUMNS]
     if coded.shape[1] < 2:
         return
@@ -38,23 +39,24 @@ def functions(coded: pd.DataFrame, numeric: Collection[str]) -> Iterator[Finding
         return
     shown = [f"{one!r} from {other!r}" for one, other in pairs]
     more = len(shown) - MOST_LISTED
-    rest = f", and so {'do' if more > 1 else 'does'} {counted(more, 'more column')}" if more > 0 else ""
+    rest = f", and {counted(more, 'more column')}" if more > 0 else ""
     yield Finding(
         "functions",
-        f"values of one column follow from another: {', '.join(shown[:MOST_LISTED])}{rest}",
-        "keep one of the two, since the other repeats it",
+        f"a column can be computed from another one: {', '.join(shown[:MOST_LISTED])}{rest}",
+        "keep one column of each pair, since the other adds no information",
         tuple(dict.fromkeys(one for one, _ in pairs)),
     )
 
 
 def _determined_pairs(coded: pd.DataFrame) -> list[tuple[str, str]]:
-    """Columns that are functions of another one of fewer values than rows, each once."""
+    """Return pairs: a column, and a column that determines it. Two columns form at most one pair."""
     codes = coded.apply(lambda column: column.factorize(use_na_sentinel=False)[0]).to_numpy()
     n, sizes = len(codes), codes.max(axis=0, initial=0) + 1
     sample = codes[random_rows(n, _ROWS_TRIED, np.random.default_rng(0))]
     pairs = []
     for one in range(codes.shape[1]):
-        # The column with the fewest values comes first: finer columns determine it, too.
+        # Columns with few values are tried first, so that the coarsest column that determines `one` is
+        # reported.
         for other in np.argsort(sizes, kind="stable"):
             may_be = other != one and sizes[one] <= sizes[other] <= n / _ROWS_PER_VALUE
             if may_be and _follows(sample, one, other) and _follows(codes, one, other):
@@ -71,14 +73,14 @@ def _follows(codes: Integers, one: int, other: int) -> bool:
 
 
 def _odds(one: Integers, other: Integers) -> float:
-    """Logarithm of how unlikely it is that equal values of the other column have equal values by chance."""
+    """Return minus the log probability that rows with equal `other` have equal `one` by chance."""
     shares = np.bincount(one) / one.size
     n_repeats = one.size - np.unique(other).size
     return float(-n_repeats * np.log((shares**2).sum()))
 
 
 def _monotone_pairs(columns: pd.DataFrame) -> list[tuple[str, str]]:
-    """Measurements that rise, or fall, strictly with another one, each once."""
+    """Return pairs of measurements whose ranks are almost perfectly correlated; each column is first once."""
     names = [name for name in columns.columns if columns[name].nunique() >= _FEWEST_DIFFERENT]
     if len(names) < 2:
         return []

@@ -1,4 +1,7 @@
-"""Columns that seem to name groups of rows, and what held-out groups do to the accuracy."""
+"""Find columns that seem to identify groups of rows, such as patients with several visits.
+
+Accuracies are compared: with rows held out at random, and with whole groups held out.
+"""
 
 from __future__ import annotations
 
@@ -17,30 +20,32 @@ from corral.sentences.numbers import number_text
 if TYPE_CHECKING:
     import pandas as pd
 
+# The least average number of rows in a group.
 _ROWS_OF_GROUP = 2
-# Equal values are in consecutive rows if there are hardly more runs than values.
+# Equal values count as consecutive up to this number of runs (of equal consecutive values) per value.
 _RUNS_PER_VALUE = 1.05
-# Texts in no order may name groups if there are so many of them.
+# Texts whose equal values are not consecutive may identify groups if there are at least so many.
 _MANY_TEXTS = 20
-# A column that is not called an id names groups if accuracy falls by so much, and by so many standard errors.
+# A column without the name of an id is reported if the accuracy with held-out groups is lower by this much,
+# and by this many standard errors.
 _LEAST_LOSS, _STANDARD_ERRORS = 0.02, 3.0
-# Losses of accuracy are nearly the same if one is at least this share of the other.
+# Columns whose loss of accuracy is at least this share of the largest loss explain it about as well.
 _SAME_LOSS = 0.75
-# How many columns are tried, and the part of the quick model's rows that each may have.
+# The number of columns that are tried; the quick model of each uses one _PART-th of the usual number of rows.
 _MOST_TRIED, _PART = 3, 4
 
 
 class _Grouping(NamedTuple):
-    """A column that may name groups."""
+    """A column that may identify groups."""
 
     name: str
-    group_ids: Integers  # (n_rows,) numbers of the groups; a row without one is a group of its own
-    is_id: bool  # whether its name or equal sizes of its groups are evidence enough
+    group_ids: Integers  # (n_rows,) codes; a row without a value is a group of one row
+    is_id: bool  # whether the column is reported whatever the accuracies are
     in_blocks: bool  # whether the rows of a group are consecutive
 
 
 class _Accuracies(NamedTuple):
-    """Accuracies of a quick model."""
+    """Accuracies of a quick model, in two ways to hold rows out."""
 
     by_rows: float  # if rows are held out at random
     by_groups: float  # if whole groups are held out
@@ -62,14 +67,14 @@ def likely_groups(
     codes: Integers | None,
     rows: Integers,
 ) -> Iterator[Finding]:
-    """Columns that name groups, with the accuracy if rows and if groups are held out.
+    """Yield findings about columns that seem to identify groups, with the two accuracies.
 
     Parameters
     ----------
-    coded : columns that may name groups.
-    numeric : names of the columns of numbers.
+    coded : (n_rows, n_columns) columns that may identify groups, with texts as codes.
+    numeric : names of the numeric columns.
     considered : columns that the quick model may use.
-    codes : (n_rows,) numbers of the classes; None if there are none.
+    codes : (n_rows,) index of the class of each row; None if the table has no classes.
     rows : positions of rows that have a label, without duplicates.
     """
     groupings = [_grouping(name, coded[name].to_numpy(), name in numeric) for name in coded.columns]
@@ -86,14 +91,15 @@ def likely_groups(
         elif accuracies is not None and accuracies.is_clear:
             clear.append((grouping, accuracies))
     if clear:
-        # Of columns that explain nearly the same loss, the one with most groups: the others join its groups.
+        # Several columns may explain the loss, for example a patient and a ward; the one with most groups is
+        # reported.
         largest = max(accuracies.loss for _, accuracies in clear)
         explaining = [pair for pair in clear if pair[1].loss >= _SAME_LOSS * largest]
         yield _finding(*max(explaining, key=lambda pair: np.unique(pair[0].group_ids).size))
 
 
 def _grouping(name: str, x: Floats, is_number: bool) -> _Grouping | None:
-    """The groups that a column may name; None if it cannot name any."""
+    """Return the groups that a column may identify; None if its values cannot be ids of groups."""
     present = np.isfinite(x)
     values, codes, counts = np.unique(x[present], return_inverse=True, return_counts=True)
     has_fractions = is_number and bool((values != np.round(values)).any())
@@ -111,10 +117,10 @@ def _grouping(name: str, x: Floats, is_number: bool) -> _Grouping | None:
 
 
 def _accuracies(variables: pd.DataFrame, codes: Integers, group_ids: Integers, rows: Integers) -> _Accuracies:
-    """Accuracies if rows and if whole groups are held out."""
+    """Measure the accuracy with rows held out at random and with whole groups held out."""
     size = modelled_rows(rows, variables.shape[1], _PART).size
     order = np.random.default_rng(0).permutation(group_ids.max() + 1)[group_ids[rows]]
-    rows = rows[np.argsort(order, kind="stable")[:size]]  # whole groups, except perhaps the last one
+    rows = rows[np.argsort(order, kind="stable")[:size]]  # whole groups; only the last group may be cut
     X, labels = ranked_columns(variables.iloc[rows]), np.unique(codes[rows], return_inverse=True)[1]
     by_rows, by_groups = held_out_hits(X, labels, rows), held_out_hits(X, labels, group_ids[rows])
     error = _standard_error(by_rows, by_groups, group_ids[rows])
@@ -122,7 +128,7 @@ def _accuracies(variables: pd.DataFrame, codes: Integers, group_ids: Integers, r
 
 
 def _standard_error(one: Bools, other: Bools, group_ids: Integers) -> float:
-    """Standard error of a difference of accuracies; rows of a group are not independent."""
+    """Return the standard error of a difference of accuracies, clustered by group."""
     difference = one.astype(np.float64) - other
     sums = np.bincount(group_ids, weights=difference - difference.mean())
     return float(np.sqrt((sums**2).sum())) / group_ids.size
@@ -131,18 +137,19 @@ def _standard_error(one: Bools, other: Bools, group_ids: Integers) -> float:
 def _finding(grouping: _Grouping, accuracies: _Accuracies | None) -> Finding:
     counts = np.unique(grouping.group_ids, return_counts=True)[1]
     description = (
-        f"column {grouping.name!r} has {counts.size} different values, each in {_sizes(counts)} rows"
+        f"column {grouping.name!r} has {counts.size} different values, each in {_sizes(counts)}"
+        f"{' consecutive' * grouping.in_blocks} rows"
     )
-    description += ", which are consecutive" if grouping.in_blocks else ""
     if accuracies is not None:
         description += (
-            f", and seems to name groups: a quick model gives {accuracies.by_rows:.1%} of the rows their "
-            f"label if rows are held out at random, and {accuracies.by_groups:.1%} if all rows of a value are"
+            f", and seems to identify groups: a quick model predicts {accuracies.by_rows:.1%} of the labels "
+            f"right if rows are held out at random, and {accuracies.by_groups:.1%} if all rows with the same "
+            "value are held out together"
         )
     return Finding(
         "likely groups",
         description,
-        "name it as the group, or leave it out if it names nothing",
+        "use it as the group column if it identifies groups such as patients, otherwise leave it out",
         (grouping.name,),
     )
 
@@ -150,4 +157,4 @@ def _finding(grouping: _Grouping, accuracies: _Accuracies | None) -> Finding:
 def _sizes(counts: Integers) -> str:
     if counts.min() == counts.max():
         return str(counts[0])
-    return f"{counts.min()} to {counts.max()} ({number_text(float(np.median(counts)))} in the middle)"
+    return f"{counts.min()} to {counts.max()} (median {number_text(float(np.median(counts)))})"

@@ -1,4 +1,4 @@
-"""Columns that name rows: ids that are unique or nearly so. Ids that repeat are in `groups`."""
+"""Find columns of ids that are unique or nearly unique. Module `groups` finds ids that repeat."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ _THING = (
 )
 _CALLED_ID = re.compile(rf"(?i:(^|[^a-z])({_NUMBER}|({_THING})([^a-z]?({_NUMBER}|name|code))?))$|[a-z]I[dD]$")
 
-# Whole numbers that all differ, in a range at most so many times as long as the table, number the rows:
-# measurements would repeat.
+# Whole numbers without a repeated value are ids if their range is less than _RANGE_PER_ROW times the number
+# of rows: among so many measurements in so narrow a range some would be equal. This needs _ROWS_TO_NUMBER
+# rows.
 _RANGE_PER_ROW = 2
 _ROWS_TO_NUMBER = 40
 
-# Ids are nearly unique if more than this share of the rows has a number of its own.
+# Ids are nearly unique if there are more than this number of different ids per row.
 _NEARLY_UNIQUE = 0.5
+
+_ADVICE = "if it identifies rows, pass it as the id, or leave it out"
 
 
 def is_called_id(name: str) -> bool:
@@ -40,7 +43,7 @@ def is_called_id(name: str) -> bool:
 def identifiers(
     variables: pd.DataFrame, contents: Mapping[str, Content], numeric: Mapping[str, Floats]
 ) -> Iterator[Finding]:
-    """Columns that seem to name rows: a different text or whole number in each, or in nearly each of them."""
+    """Yield findings about columns with a different text or whole number in every row or nearly every row."""
     for name, column in variables.items():
         n_values, n_present = column.nunique(), int(column.notna().sum())
         if n_values <= _NEARLY_UNIQUE * n_present:
@@ -56,13 +59,13 @@ def _texts_as_ids(name: str, column: pd.Series[Any], n_values: int) -> Iterator[
         if is_called_id(name):
             yield _nearly_unique(name, n_values, "texts", len(column))
     elif numbers_as_written(column) is None:
-        description = f"column {name!r} has a different text in every row, as names of rows do"
-        yield Finding("identifier", description, "say that it names rows, or leave it out", (name,))
+        description = f"column {name!r} has a different text in every row, as ids have"
+        yield Finding("identifier", description, _ADVICE, (name,))
 
 
 def _nearly_unique(name: str, n_values: int, what: str, n_rows: int) -> Finding:
     description = f"column {name!r} has {n_values} different {what} in {n_rows} rows, as ids have"
-    advice = "if rows of one id belong together, name it as the group, otherwise leave it out"
+    advice = "if rows with the same id belong together, use it as the group column, otherwise leave it out"
     return Finding("nearly unique ids", description, advice, (name,))
 
 
@@ -79,4 +82,4 @@ def _numbers_as_ids(name: str, x: Floats, n_values: int) -> Iterator[Finding]:
     is_dense = x.size >= _ROWS_TO_NUMBER and bool(np.ptp(x) < _RANGE_PER_ROW * x.size)
     if in_order or is_dense or is_called_id(name):
         description = f"column {name!r} has a different whole number in every row" + ", in order" * in_order
-        yield Finding("identifier", description, "if it names rows, say so, or leave it out", (name,))
+        yield Finding("identifier", description, _ADVICE, (name,))

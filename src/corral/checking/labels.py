@@ -1,4 +1,4 @@
-"""Findings about labels: missing labels, similar labels, and classes of few rows."""
+"""Findings about labels: missing labels, several spellings of a label, and classes with few rows."""
 
 from __future__ import annotations
 
@@ -13,48 +13,51 @@ from corral.checking.findings import Finding
 from corral.estimators.encoding import are_missing
 from corral.sentences.numbers import MOST_LISTED, counted, listed
 
-SIMILAR = "differ only by case, by spaces around them or in how a number is written"
+SIMILAR = "differ only by case, spaces or the way a number is written"
 
-# With fewer rows the interval of a recall is as wide as from 0.2 to 0.8.
+# With fewer rows, the 95% interval of a recall is as wide as 0.2 to 0.8.
 _FEW_ROWS = 10
 
 
 def label_findings(y: NDArray[Any]) -> Iterator[Finding]:
-    """Labels that are missing or similar, and classes of few rows."""
+    """Yield findings about missing labels, similar labels, and classes with few rows."""
     missing = are_missing(y)
     if missing.any():
         yield Finding(
             "missing labels",
             f"the label is missing in {missing.sum()} of {counted(y.size, 'row')}",
-            "fill it in, or leave such rows out",
+            "fill it in, or leave these rows out",
             rows=tuple(np.flatnonzero(missing)[:MOST_LISTED].tolist()),
         )
     classes, counts = np.unique(y[~missing].astype(str), return_counts=True)
     shown = similar(classes.tolist())
     if shown:
-        description = f"labels that {SIMILAR} are different classes: {shown}"
-        yield Finding("similar labels", description, "write each class in one way")
+        description = f"some labels {SIMILAR}, and count as different classes: {shown}"
+        yield Finding("similar labels", description, "use one spelling for each class")
     yield from small_classes(dict(zip(classes.tolist(), counts.tolist(), strict=True)))
 
 
 def small_classes(counts: dict[str, int]) -> Iterator[Finding]:
-    """Classes with too few rows to measure how well they are recognized."""
+    """Yield a finding about classes with too few rows for a precise recall."""
     small = {label: n for label, n in counts.items() if n < _FEW_ROWS}
     if not small:
         return
     shown = listed([f"{label!r} ({n})" for label, n in small.items()], str)
     fewest = min(small.values())
-    margin = 0.98 / math.sqrt(max(fewest, 1))  # the half width of a 95 % interval around one half, the widest
+    margin = 0.98 / math.sqrt(
+        max(fewest, 1)
+    )  # half the width of the 95% interval of a recall of 0.5, the widest one
     yield Finding(
         "few rows",
-        f"fewer than {_FEW_ROWS} rows have the class{'es' * (len(small) > 1)} {shown}, so that the "
-        f"recall of a class of {fewest} may be off by up to {min(margin, 0.5):.2f} (95% interval)",
-        "collect more rows, or leave such classes out",
+        f"{'classes' if len(small) > 1 else 'class'} with fewer than {_FEW_ROWS} rows: {shown}; the measured "
+        f"recall of a class with {counted(fewest, 'row')} may be off by up to {min(margin, 0.5):.2f} (95% "
+        "interval)",
+        "collect more rows, or leave small classes out",
     )
 
 
 def similar(labels: Sequence[str]) -> str:
-    """Groups of labels that differ only as `SIMILAR` says, as text; empty if there are none."""
+    """List the groups of labels that `SIMILAR` describes, as in "('a', 'A')"; empty if there are none."""
     groups: dict[Hashable, list[str]] = {}
     for label in labels:
         groups.setdefault(_essence(label), []).append(label)
@@ -63,7 +66,7 @@ def similar(labels: Sequence[str]) -> str:
 
 
 def _essence(label: str) -> Hashable:
-    """A value that similar labels share."""
+    """Return a value that is equal for similar labels."""
     text = " ".join(label.split()).casefold()
     try:
         value = float(text)

@@ -1,4 +1,7 @@
-"""Leakage: columns that give the label away, or that name groups of one class each."""
+"""Find leakage: columns from which alone the label can be predicted.
+
+Such a column may also hold ids of groups whose rows all have one class; then another finding is reported.
+"""
 
 from __future__ import annotations
 
@@ -17,37 +20,39 @@ from corral.sentences.numbers import listed
 if TYPE_CHECKING:
     import pandas as pd
 
-# A column gives the label away if it leaves at most this share of the errors that the most frequent class
-# makes.
+# A column leaks the label if predictions from it alone have at most this share of the errors of always
+# predicting the most frequent class.
 _ERRORS_LEFT = 0.03
 _ROWS_TRIED = 5000
 
-# Columns that leave at most _ERRORS_OF_SUSPECT are suspects if one of them is as good as all variables
-# together. A suspect gives the label away if one value is in nearly all rows of a class and in hardly any
-# other row, or if the variables leave most errors without the suspects. Honest variables, such as the petals
-# of irises, do neither.
+# A column whose share of errors is at most _ERRORS_OF_SUSPECT is a suspect, if one suspect alone is as
+# accurate as all variables together. A suspect leaks the label if one of its values is in nearly all rows of
+# a class and in hardly any other row, or if a model without the suspects has at least the share
+# _ERRORS_OF_REST of the errors. Good variables that do not leak, such as the petals of irises, meet neither
+# condition.
 _ERRORS_OF_SUSPECT = 0.15
 _SHARE_IN_CLASS, _SHARE_IN_OTHERS = 0.9, 0.05
 _ERRORS_OF_REST = 0.5
 
-# Values may name patients if they are in so many rows on average, and if each class has so many of them.
+# Values may be ids of groups, such as patients, if there are so many rows per value on average, and so many
+# values in each class.
 _ROWS_OF_PATIENT = 2
 _PATIENTS_OF_CLASS = 3
 
-_ADVICE = "leave it out, unless it will be known before the label is"
+_ADVICE = "leave it out, unless its value is known before the label"
 
 
 class SingleColumns(NamedTuple):
-    """How well each column alone gives rows their labels."""
+    """How well each column alone predicts the label."""
 
-    accuracy: dict[str, float]
-    baseline: float  # share of the most frequent class
-    rows: Integers  # positions of the rows by which it was measured
-    codes: Integers  # (n,) their classes
-    has_groups: bool  # whether each row was labelled by rows of other groups
+    accuracy: dict[str, float]  # by column
+    baseline: float  # accuracy of always predicting the most frequent class
+    rows: Integers  # (n,) positions of the rows that were predicted
+    codes: Integers  # (n,) indices of their classes
+    has_groups: bool  # whether each row was predicted from rows of other groups
 
     def errors_left(self, accuracy: float) -> float:
-        """Share of the errors of the most frequent class that are left."""
+        """Return the errors at this accuracy, as a share of the errors of always predicting one class."""
         return (1.0 - accuracy) / (1.0 - self.baseline)
 
 
@@ -58,15 +63,19 @@ def judge_columns(
     rows: Integers,
     groups: Integers | None,
 ) -> SingleColumns | None:
-    """Predict the label by each column alone, of rows whose groups are held out; None if rows are too few.
+    """Predict the label from each column alone, with the group of the row held out.
 
     Parameters
     ----------
-    coded : columns of numbers, and of codes of texts, NaN where values are missing.
-    numeric : names of the columns of numbers.
-    labels : (n_rows,) numbers of the classes.
-    rows : positions of rows without duplicates: any column would predict a row by its duplicate.
-    groups : (n_rows,) numbers of groups, or None.
+    coded : (n_rows, n_columns) columns of numbers, with texts as codes and NaN for missing values.
+    numeric : names of the numeric columns.
+    labels : (n_rows,) index of the class of each row.
+    rows : positions of rows without duplicates, since any column predicts a row well from its duplicate.
+    groups : (n_rows,) code of the group of each row; None if there are no groups.
+
+    Returns
+    -------
+    alone : the accuracies; None if there are too few rows or only one class.
     """
     rows = rows[random_rows(rows.size, _ROWS_TRIED, np.random.default_rng(0))]
     codes = np.unique(labels[rows], return_inverse=True)[1]
@@ -82,31 +91,35 @@ def judge_columns(
 
 
 def leakage(coded: pd.DataFrame, numeric: Collection[str], alone: SingleColumns) -> Iterator[Finding]:
-    """Columns that predict the label nearly alone."""
-    held_out = ", each by rows of other groups" if alone.has_groups else ""
+    """Yield findings about columns that alone predict nearly all labels."""
+    held_out = ", from rows of other groups" if alone.has_groups else ""
     for name, accuracy in alone.accuracy.items():
         if alone.errors_left(accuracy) > _ERRORS_LEFT:
             continue
         description = (
-            f"column {name!r} alone gives {accuracy:.1%} of the rows their label{held_out}, where the most "
-            f"frequent class gives {alone.baseline:.1%}"
+            f"column {name!r} alone predicts the label of {accuracy:.1%} of the rows{held_out}; always "
+            "naming "
+            f"the most frequent class predicts {alone.baseline:.1%}"
         )
         x = coded[name].to_numpy()[alone.rows]
         is_threshold = name in numeric and not is_called_id(name) and _in_order(x, alone.codes)
         if is_threshold or not _may_name_groups(x, alone.codes):
             yield Finding("leakage", description, _ADVICE, (name,))
             continue
-        description += ", and each of its values stands in several rows of one class"
-        advice = "if it names patients or the like, name it as the group, otherwise leave it out"
+        description += "; its values repeat, and all rows with the same value have the same class"
+        advice = (
+            "if it identifies groups such as patients, use it as the group column, otherwise leave it out"
+        )
         yield Finding("names groups", description, advice, (name,))
 
 
 def leaking_missing_values(
     coded: pd.DataFrame, alone: SingleColumns, classes: Sequence[str]
 ) -> Iterator[Finding]:
-    """Columns that have a value in nearly all rows of a class and in hardly any other row, or the reverse.
+    """Yield findings about columns that are empty in nearly all rows of a class and hardly any other row.
 
-    `classes` are the labels of the rows of `alone`, in the order of their numbers.
+    Columns that are empty in hardly any row of a class and in nearly all other rows are reported, too.
+    `classes` (n_classes,) are the names of the classes in `alone`, in the order of their indices.
     """
     own = alone.codes == np.arange(len(classes))[:, np.newaxis]
     n_own = own.sum(axis=1)
@@ -121,8 +134,9 @@ def leaking_missing_values(
             yield Finding(
                 "leakage",
                 f"column {name!r} has a value in {present[own[a]].mean():.1%} of the rows of the class "
-                f"{classes[a]!r} and in {present[~own[a]].mean():.1%} of all others, so that missing values "
-                "alone give this class away",
+                f"{classes[a]!r} and in {present[~own[a]].mean():.1%} of all other rows, so this class can "
+                "be "
+                "predicted from the missing values alone",
                 _ADVICE,
                 (name,),
             )
@@ -131,14 +145,16 @@ def leaking_missing_values(
 def relative_leakage(
     coded: pd.DataFrame, alone: SingleColumns, probabilities: Floats, codes: Integers, rows: Integers
 ) -> Iterator[Finding]:
-    """Suspicious columns that are alone as good as all variables of the table together.
+    """Yield findings about suspicious columns that alone predict as well as all variables together.
 
     Parameters
     ----------
-    coded : the variables.
-    alone : how well each is alone.
-    probabilities, codes, rows : (n, n_classes) left-out probabilities of a model of all variables, classes
-        and positions of its rows.
+    coded : (n_rows, n_variables) the variables.
+    alone : how well each variable alone predicts the label.
+    probabilities : (n, n_classes) probabilities of a model of all variables, each row predicted by a model
+        fitted without it.
+    codes : (n,) index of the class of each of these rows.
+    rows : (n,) positions of these rows.
     """
     hits = probabilities.argmax(axis=1) == codes
     together = float(hits.mean())
@@ -156,11 +172,11 @@ def relative_leakage(
     is_all = rest is not None and alone.errors_left(rest) >= _ERRORS_OF_REST
     for name, accuracy in suspects.items():
         if is_all or _value_names_class(coded[name].to_numpy()[rows], codes):
-            without = "" if rest is None else f", and without {listed(list(suspects))} {rest:.1%}"
+            without = "" if rest is None else f", and {rest:.1%} without {listed(list(suspects))}"
             yield Finding(
                 "leakage",
-                f"column {name!r} alone gives {accuracy:.1%} of the rows their label, where all variables "
-                f"together give {together:.1%}{without}",
+                f"column {name!r} alone predicts the label of {accuracy:.1%} of the rows; all variables "
+                f"together predict {together:.1%}{without}",
                 _ADVICE,
                 (name,),
             )
@@ -180,16 +196,16 @@ def _value_names_class(x: Floats, codes: Integers) -> bool:
 
 
 def _in_order(x: Floats, codes: Integers) -> bool:
-    """Whether each class has a range of values of its own."""
+    """Whether the value ranges of the classes do not overlap."""
     present = np.isfinite(x)
     sorted_codes = codes[present][np.argsort(x[present], kind="stable")]
     return int((np.diff(sorted_codes) != 0).sum()) == np.unique(sorted_codes).size - 1
 
 
 def _may_name_groups(x: Floats, codes: Integers) -> bool:
-    """Whether values may name groups: whole numbers or texts, each in several rows of one class.
+    """Whether the values may be ids of groups: whole numbers or codes, all rows of a value in one class.
 
-    If there are hardly more values than classes, they are rather names of the classes.
+    Values that are hardly more than the classes are taken as codes of the classes instead.
     """
     present = np.isfinite(x)
     if (x[present] != np.round(x[present])).any():
@@ -205,11 +221,11 @@ def _may_name_groups(x: Floats, codes: Integers) -> bool:
 
 
 def _accuracy_of_one(x: Floats, codes: Integers, group_ids: Integers, *, ordered: bool) -> float:
-    """Accuracy of predicting each row by the most frequent class of other rows with its value.
+    """Predict each row by the most frequent class of other rows with the same value; return the accuracy.
 
-    Other rows are rows of other groups; `group_ids` (n_rows,) are numbers of the groups. If no other row has
-    the value and values are `ordered`, as numbers are, the rows with the nearest value are used. Missing
-    values equal each other, and none is nearest to them.
+    Other rows are the rows of other groups; `group_ids` (n_rows,) identify the groups. If no other row has
+    the same value and the values are `ordered`, as numbers are, the other rows with the nearest value are
+    used. Missing values count as equal to each other and have no nearest value.
     """
     order = np.lexsort((group_ids, x))  # missing values come last
     x, codes, group_ids = x[order], codes[order], group_ids[order]
@@ -234,13 +250,15 @@ def _accuracy_of_one(x: Floats, codes: Integers, group_ids: Integers, *, ordered
 
 
 def _nearest_of_others(x: Floats, group_ids: Integers) -> Integers:
-    """Positions (n_values,) of the rows of other groups whose values are nearest, -1 if there are none.
+    """Return the position (n_values,) of the row of another group with the nearest value; -1 for none.
 
-    The rows are in order of their values; the last ones, whose values are missing, are left out.
+    `x` is sorted, with missing values last. Missing values are left out of the result.
     """
     x = x[~np.isnan(x)]
     group_ids = group_ids[: x.size]
-    is_first = np.append(True, group_ids[1:] != group_ids[:-1])[: x.size]  # of consecutive rows of one group
+    is_first = np.append(True, group_ids[1:] != group_ids[:-1])[
+        : x.size
+    ]  # whether a row is the first of consecutive rows of one group
     begins, run = np.flatnonzero(is_first), np.cumsum(is_first) - 1
     below, above = begins[run] - 1, np.append(begins[1:], x.size)[run]
     padded = np.concatenate([[-np.inf], x, [np.inf]])

@@ -1,4 +1,4 @@
-"""The order of rows: by class, or by time."""
+"""Find rows that are sorted by class or by time."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ _CALLED_TIME = re.compile(
 )
 
 _FEWEST_ROWS = 20
-# Labels come in runs if they change at most this share of the times that they would change at random.
+# Labels come in runs if they change from row to row at most this share as often as in random order.
 _FEW_CHANGES = 0.5
-# Rows are in order of time if nearly all steps go one way, and there are some steps.
+# Rows are sorted by time if this share of the steps from row to row does not go back, and there are at least
+# so many different times.
 _NEARLY_ALL = 0.99
 _FEWEST_TIMES = 5
-# The share of rows, the latest ones, by which a model of the earlier ones is judged.
+# The share of the rows, the latest ones, that a model fitted to the earlier rows predicts.
 _LAST = 0.3
 
 
@@ -31,7 +32,7 @@ def is_called_time(name: str) -> bool:
 
 
 def class_order(codes: Integers) -> Iterator[Finding]:
-    """Rows sorted by their labels, or whose labels come in runs."""
+    """Yield a finding if rows are sorted by their labels, or if labels come in runs."""
     if codes.size < _FEWEST_ROWS:
         return
     counts = np.bincount(codes)
@@ -39,20 +40,21 @@ def class_order(codes: Integers) -> Iterator[Finding]:
     expected = (codes.size - 1) * (1.0 - ((counts / codes.size) ** 2).sum())
     if n_changes == np.count_nonzero(counts) - 1:
         description = (
-            "the rows are in order of their labels, so that the first rows of the file have one class"
+            "the rows are sorted by their labels, so the first rows of the file are all of one class"
         )
-        yield Finding("class order", description, "shuffle the rows before a part of the file is used")
+        yield Finding("class order", description, "shuffle the rows before you use a part of the file")
     elif n_changes <= _FEW_CHANGES * expected:
         yield Finding(
             "class order",
-            f"labels come in runs: they change {n_changes} times from row to row, where {expected:.0f} "
-            "times would be expected in random order",
-            "if neighbouring rows belong together, name the column that says so as the group",
+            f"labels come in runs: the label changes {n_changes} times from row to row; {expected:.0f} "
+            "changes "
+            "would be expected in random order",
+            "if neighboring rows belong together, use the column that identifies them as the group column",
         )
 
 
 def time_columns(dates: Mapping[str, Floats], numeric: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Columns by which rows are sorted: dates, in days, and numbers with names like 'year' or 'time'."""
+    """Return the columns by which rows are sorted: dates, as days, and numbers with a name like 'year'."""
     named = {name: x for name, x in numeric.items() if is_called_time(name)}
     return {name: x for name, x in (dict(dates) | named).items() if _is_sorted(x)}
 
@@ -65,27 +67,27 @@ def _is_sorted(x: Floats) -> bool:
 
 
 def _share_of_steps(x: Floats) -> float:
-    """Share of the steps from row to row that do not go down."""
+    """Return the share of the steps from row to row that do not go down."""
     return float((np.diff(x[np.isfinite(x)]) >= 0.0).mean())
 
 
 def time_order(
     X: Floats | None, codes: Integers, rows: Integers, times: Mapping[str, Floats]
 ) -> Iterator[Finding]:
-    """Rows in order of time, and how much worse later rows are predicted than rows held out at random.
+    """Yield a finding if rows are sorted by time, with the accuracies for later rows and for random rows.
 
     Parameters
     ----------
-    X : (n, n_variables) ranks of the rows that have a label, None if no model can be made.
-    codes : (n,) numbers of their classes.
-    rows : (n,) their positions in the table, in order.
-    times : columns by which all rows are sorted; the finding names the first.
+    X : (n, n_variables) ranks of the variables in rows that have a label; None if no model can be fitted.
+    codes : (n,) index of the class of each of these rows.
+    rows : (n,) positions of these rows in the table, ascending.
+    times : columns by which all rows are sorted, by name; only the first column is reported.
     """
     if not times:
         return
     name = next(iter(times))
     latest_first = _share_of_steps(-times[name]) > _share_of_steps(times[name])
-    description = f"the rows are in order of {name!r}" + ", the latest first" * latest_first
+    description = f"the rows are sorted by {name!r}" + ", the latest first" * latest_first
     place = "first" if latest_first else "last"
     if X is not None:
         held_out = np.argsort(np.nan_to_num(times[name][rows]), kind="stable")[-int(_LAST * codes.size) :]
@@ -94,8 +96,8 @@ def time_order(
         at_random = np.random.default_rng(0).permutation(is_last)
         by_chance = predicted_hits(X, codes, at_random)[at_random].mean()
         description += (
-            f"; a quick model gives {by_chance:.1%} of rows held out at random their label, and "
-            f"{by_time:.1%} of the {place} {_LAST:.0%} of the rows if it is learnt from earlier times"
+            f"; a quick model predicts {by_chance:.1%} of the labels right in rows held out at random, and "
+            f"{by_time:.1%} in the latest {_LAST:.0%} of the rows if it is fitted to the earlier rows"
         )
-    advice = f"if new rows will be later ones, keep the {place} rows apart and judge the model by them"
+    advice = f"if new rows will be later, hold out the {place} rows and score the model on them"
     yield Finding("time order", description, advice, (name,))

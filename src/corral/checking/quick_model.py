@@ -1,7 +1,7 @@
-"""A quick model of the labels, which measures what a fault does to predictions.
+"""A quick model that predicts the labels, to measure how much a problem of the table changes the accuracy.
 
-It is a forest of extremely randomized trees on the ranks of the values, so that neither units nor long tails
-matter. It takes about a second for 10,000 rows of 50 columns.
+The model is a forest of extremely randomized trees on ranks, so units and long tails do not matter. Fitting
+takes about a second for 10,000 rows of 50 columns.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ from corral.data.subsample import random_rows
 if TYPE_CHECKING:
     import pandas as pd
 
-# Trees that give one row its left-out probabilities, and trees of each fold where accuracies are compared.
+# Number of trees for out-of-bag probabilities, and for each fold if accuracies are compared.
 _TREES, _TREES_OF_FOLD = 100, 30
-# Leaves of one row would make probabilities of 0 and 1 where classes overlap.
+# Leaves of one row would make probabilities 0 or 1 even if classes overlap.
 _ROWS_OF_LEAF = 2
 _VARIABLES_TRIED = 0.5
 
 _FOLDS = 3
 
-# Bounds of the work, in rows and in cells.
+# Largest numbers of rows and cells that are used.
 _MOST_ROWS, _MOST_CELLS = 10_000, 500_000
 
 
 def ranked_columns(coded: pd.DataFrame) -> Floats:
-    """Ranks (n_rows, n_columns) of the values of columns, NaN where one is missing."""
+    """Return the ranks (n_rows, n_columns) of the values in each column; NaN for a missing value."""
     ranks: Floats = coded.rank(method="dense").to_numpy(np.float64)
     return ranks
 
 
 def modelled_rows(rows: Integers, n_columns: int, part: int = 1) -> Integers:
-    """A subsample of rows that takes seconds, or one `part`-th of that time; all rows if they are few."""
+    """Return a subsample of rows that is small enough for a quick model, divided by `part`."""
     size = min(_MOST_ROWS, _MOST_CELLS // max(n_columns, 1)) // part
     return rows[random_rows(rows.size, size, np.random.default_rng(0))]
 
 
 def left_out_probabilities(X: Floats, codes: Integers) -> Floats:
-    """Probabilities (n_rows, n_classes) of the classes by trees that were trained without the row."""
+    """Return the out-of-bag probabilities (n_rows, n_classes) of the classes."""
     forest = _forest(_TREES, bootstrap=True, oob_score=True).fit(X, codes)
     probabilities: Floats = np.nan_to_num(forest.oob_decision_function_)
     return probabilities
 
 
 def held_out_hits(X: Floats, codes: Integers, group_ids: Integers) -> Bools:
-    """Which rows get their label by a model of other groups; each fold has its share of every class."""
+    """Return whether each row (n_rows,) is predicted right with its group held out, in stratified folds."""
     _, first, group = np.unique(group_ids, return_index=True, return_inverse=True)
     folds = np.empty(first.size, dtype=np.int64)
     order = np.lexsort((np.random.default_rng(0).random(first.size), codes[first]))
@@ -60,7 +60,7 @@ def held_out_hits(X: Floats, codes: Integers, group_ids: Integers) -> Bools:
 
 
 def predicted_hits(X: Floats, codes: Integers, held_out: Bools) -> Bools:
-    """Which rows (n_rows,) are held out and get their label by a model of all others."""
+    """Return which rows (n_rows,) are held out and predicted right by a model of all other rows."""
     hits = np.zeros(codes.size, dtype=np.bool_)
     if held_out.any() and not held_out.all():
         model = _forest(_TREES_OF_FOLD).fit(X[~held_out], codes[~held_out])

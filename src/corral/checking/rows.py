@@ -1,4 +1,4 @@
-"""Findings about rows: duplicates, near duplicates, ids that repeat, and groups."""
+"""Findings about duplicates, near duplicates, repeated ids and groups."""
 
 from __future__ import annotations
 
@@ -19,76 +19,85 @@ if TYPE_CHECKING:
 
 
 def duplicates(numbers: Integers, labels: Integers, index: pd.Index[Any]) -> Iterator[Finding]:
-    """Duplicates, which share their `numbers` (n_rows,), and duplicates whose labels differ."""
+    """Yield findings about equal rows, which have equal `numbers` (n_rows,), and about their labels."""
     pairs = equal_neighbors(numbers)
     first, second = index[pairs[0]]
     n = len(pairs)
     yield Finding(
         "duplicates",
-        f"{n} of {len(numbers)} rows {'is a duplicate' if n == 1 else 'are duplicates'} of another one, such "
-        f"as rows {first} and {second}",
-        "if they are one measurement, keep one of them",
+        f"{n} of {len(numbers)} rows {'repeats' if n == 1 else 'repeat'} an earlier row, such as row "
+        f"{second}, "
+        f"which equals row {first}",
+        "if equal rows are the same measurement, keep one of them",
         rows=(first, second),
     )
     ambiguous = pairs[labels[pairs[:, 0]] != labels[pairs[:, 1]]]
     if len(ambiguous):
         first, second = index[ambiguous[0]]
+        n_sets = np.unique(numbers[ambiguous[:, 0]]).size  # a set may have several such pairs
         yield Finding(
             "duplicates of two classes",
-            f"{counted(len(ambiguous), 'pair')} of equal rows have different labels, such as rows {first} "
-            f"and {second}",
-            "look which label is right",
+            f"{counted(n_sets, 'set')} of equal rows {'has' if n_sets == 1 else 'have'} different labels, "
+            "such "
+            f"as rows {first} and {second}",
+            "check which label is right",
             rows=(first, second),
         )
 
 
 def near_duplicates_finding(duplicates: NearDuplicates, variables: pd.DataFrame) -> Finding:
-    """How many rows are near duplicates, and what follows if they are many."""
+    """Return a finding with the number of near duplicates and the reason why they do harm."""
     first, second = (variables.index[i] for i in duplicates.pairs[0])
     n = len(variables)
     words = near_duplicates_words(duplicates, n, [str(name) for name in variables.columns])
     words += f", such as rows {first} and {second}"
     if are_many(duplicates.n_rows, n):
-        words += ", so that scores and probabilities are not to be believed"
+        words += ", so scores and probabilities are too good"
     drop = "" if duplicates.column is None else "leave the column out, "
-    advice = f"{drop}keep one of them, or name a group that holds them together"
+    advice = f"{drop}keep one of these rows, or use a group column in which these rows have the same value"
     return Finding("near duplicates", words, advice, rows=(first, second))
 
 
 def group_numbers(groups: pd.Series[Any]) -> Integers:
-    """Numbers of the groups of rows; a row without one is a group of its own."""
+    """Return a code (n_rows,) of the group of each row; a row without a value is a group of one row."""
     codes: Integers = groups.factorize()[0].astype(np.int64)
     return np.where(codes < 0, codes.max(initial=-1) + 1 + np.arange(codes.size), codes)
 
 
 def repeated_ids(table: pd.DataFrame, ids: Sequence[str]) -> Iterator[Finding]:
-    """Columns of ids that name several rows by the same id."""
+    """Yield a finding about each column of ids in which an id repeats."""
     for name in ids:
         values = table[name].dropna()
         again = values[values.duplicated()]
         if len(again):
             yield Finding(
                 "repeated ids",
-                f"column {name!r} names {values.nunique()} different things in {len(values)} rows, one of "
-                f"them again in row {again.index[0]}",
-                "name it as the group, or rows of one are held out and learnt from, which makes scores too "
-                "good",
+                f"column {name!r} has {values.nunique()} different ids in {len(values)} rows; row "
+                f"{again.index[0]} repeats an earlier one",
+                "use it as the group column; otherwise rows with the same id are both trained on and held "
+                "out, "
+                "and scores are too good",
                 (name,),
                 (again.index[0],),
             )
 
 
 def group_findings(groups: pd.Series[Any], y: NDArray[Any] | None) -> Iterator[Finding]:
-    """How many groups there are, and which classes have only one."""
-    name, counts = str(groups.name), groups.value_counts()
-    if len(counts) == len(groups):
-        yield Finding("groups", f"column {name!r} names another group in every row", "name no group", (name,))
+    """Yield findings about the number of groups, and about classes that have only one group."""
+    name, counts, n_missing = str(groups.name), groups.value_counts(), int(groups.isna().sum())
+    n_groups = len(counts) + n_missing  # a row without a value is a group of one row
+    if n_groups == len(groups):
+        description = f"column {name!r} has a different value in every row" + " that has a value" * bool(
+            n_missing
+        )
+        yield Finding("groups", description, "do not pass it as the group column", (name,))
         return
+    without = f"; {counted(n_missing, 'row')} without a value: each counts as a group" if n_missing else ""
     yield Finding(
         "groups",
-        f"column {name!r} names {len(counts)} groups of {counts.min()} to {counts.max()} rows, "
-        f"{number_text(counts.median())} in the middle",
-        f"take it that there are {len(counts)} observations rather than {len(groups)}",
+        f"column {name!r} identifies {len(counts)} groups of {counts.min()} to {counts.max()} rows (median "
+        f"{number_text(counts.median())}){without}",
+        f"treat the table as {n_groups} independent observations, not {len(groups)}",
         (name,),
     )
     if y is not None:
@@ -96,7 +105,7 @@ def group_findings(groups: pd.Series[Any], y: NDArray[Any] | None) -> Iterator[F
 
 
 def classes_of_one_group(name: str, groups: NDArray[Any], y: NDArray[Any]) -> Iterator[Finding]:
-    """Classes that a fit with groups refuses: their only group cannot be held out."""
+    """Yield a finding about classes with fewer than two groups, which a fit with groups refuses."""
     import pandas as pd
 
     n_groups = pd.Series(groups).groupby(y.astype(str)).nunique()
@@ -107,8 +116,9 @@ def classes_of_one_group(name: str, groups: NDArray[Any], y: NDArray[Any]) -> It
     classes = f"{'the class' if len(few) == 1 else 'each of the classes'} {listed(few)}"
     yield Finding(
         "classes of one group" if is_enough else "too few groups",
-        f"all rows of {classes} are of one group of column {name!r}, so that a fit by groups cannot hold any "
-        "out",
-        "collect another group" + (", or leave such classes out" if is_enough else ", or name no group"),
+        f"{classes} has fewer than two groups in column {name!r}, so a fit with groups cannot hold out one "
+        "of "
+        "them",
+        "collect more groups" + (", or leave these classes out" if is_enough else ", or use no group column"),
         (name,),
     )

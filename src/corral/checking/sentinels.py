@@ -1,4 +1,4 @@
-"""Numbers that stand for missing values: -999 and the like, and zeros far below all other values."""
+"""Find numbers that stand for missing values: sentinels such as -999, and zeros far below other values."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from corral.sentences.numbers import MOST_LISTED, counted, exact_text, listed, n
 if TYPE_CHECKING:
     import pandas as pd
 
-# Numbers that programs write for a missing number.
+# Numbers that programs often write in place of a missing value.
 _SENTINEL = re.compile(r"-1|-9|-?9{2,}")
 
-# Zeros are suspicious if all other values are positive, at least this share of their median, and farther from
-# zero than their quartiles are from each other. Amounts and counts that may be zero have values near zero.
+# Zeros are suspicious if each other value is positive, at least this share of the median of the other values,
+# and greater than the interquartile range of the other values. Amounts and counts that may be zero also have
+# values near zero, and so do not meet this.
 _SHARE_OF_MEDIAN = 0.25
 _MOST_ZEROS = 0.5
 
 
 def sentinels(variables: pd.DataFrame, numeric: Mapping[str, Floats]) -> Iterator[Finding]:
-    """Numbers like -999, which seem to stand for missing values."""
+    """Yield findings about numbers such as -999 that seem to stand for missing values."""
     for name, x in numeric.items():
         finite = x[np.isfinite(x)]
         values, counts = np.unique(finite, return_counts=True)
@@ -35,9 +36,9 @@ def sentinels(variables: pd.DataFrame, numeric: Mapping[str, Floats]) -> Iterato
                 text = number_text(value)
                 yield Finding(
                     "sentinel",
-                    f"column {name!r} holds {text} in {counted(n, 'row')} and nothing else {side} "
+                    f"column {name!r} holds {text} in {counted(n, 'row')}, and no other value {side} "
                     f"{exact_text(values[beside])}",
-                    f"say that {text} stands for a missing value",
+                    f"replace {text} with NaN",
                     (name,),
                     tuple(variables.index[x == value][:MOST_LISTED]),
                     (text,),
@@ -45,7 +46,7 @@ def sentinels(variables: pd.DataFrame, numeric: Mapping[str, Floats]) -> Iterato
 
 
 def _is_sentinel(value: float, n: int, rest: Floats) -> bool:
-    """Whether the first or last of a column's values is written like a sentinel, and is far from the rest."""
+    """Whether an extreme value of a column looks like a sentinel and is far from the `rest` of the values."""
     if not _SENTINEL.fullmatch(f"{value:.17g}") or (n < 2 and abs(value) < 999):
         return False
     others = np.unique(rest)
@@ -59,22 +60,23 @@ def _is_sentinel(value: float, n: int, rest: Floats) -> bool:
 
 
 def zeros_for_missing(variables: pd.DataFrame, numeric: Mapping[str, Floats]) -> Iterator[Finding]:
-    """Columns of positive numbers far from zero that hold zeros in a few rows."""
+    """Yield a finding about columns of zeros and of numbers far above zero."""
     suspicious = {name: x for name, x in numeric.items() if _are_zeros_missing(x)}
     if not suspicious:
         return
     counts = {name: counted(int((x == 0.0).sum()), "row") for name, x in suspicious.items()}
     shown = [
-        f"{name!r} in {counts[name]} (nothing else below {exact_text(x[x > 0.0].min())})"
+        f"{name!r} in {counts[name]} (the least other value is {exact_text(x[x > 0.0].min())})"
         for name, x in suspicious.items()
     ]
-    # The option that names missing values holds for all columns: elsewhere a zero may be one.
+    # `--na-values 0` would also make the zeros of all other columns missing.
     elsewhere = any((x == 0.0).any() for name, x in numeric.items() if name not in suspicious)
     rows = variables.index[np.any([x == 0.0 for x in suspicious.values()], axis=0)]
     yield Finding(
         "zeros",
         f"0 is far from all other values of column{'s' * (len(shown) > 1)} {listed(shown, str)}",
-        f"if it stands for a missing value, {'leave these cells empty' if elsewhere else 'say so'}",
+        "if 0 stands for a missing value, "
+        f"{'leave these cells empty' if elsewhere else 'replace it with NaN'}",
         tuple(suspicious),
         tuple(rows[:MOST_LISTED]),
         () if elsewhere else ("0",),

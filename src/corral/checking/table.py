@@ -1,4 +1,4 @@
-"""Checks of a whole table."""
+"""`check_table`: run all checks on a table."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ from corral.sentences.tables import group_is_target, target_left_out
 if TYPE_CHECKING:
     import pandas as pd
 
-# A quick model needs classes with so many rows on average.
+# The quick model is fitted only if classes have at least so many rows on average.
 _ROWS_OF_CLASS = 4
 
 
@@ -73,30 +73,30 @@ def check_table(
 ) -> list[Finding]:
     """Look for errors in a table before a classifier is fitted to it, as `corral check` does.
 
-    It looks for labels that are missing, spelled in two ways or contradicted by left-out probabilities; small
+    The checks look for labels that are missing, spelled in two ways or improbable for a quick model; small
     classes; ids and likely groups; dates; leakage; columns that are constant, mostly empty or functions of
-    another; text among numbers, and categories spelled in two ways; numbers that stand for missing values;
-    mixed units; duplicates and near duplicates; rows in order of class or time. A table without findings may
-    still have errors.
+    another column; text among numbers; categories spelled in two ways; numbers that stand for missing values;
+    mixed units; duplicates and near duplicates; rows that are sorted by class or time. A table without
+    findings may still have errors.
 
     Parameters
     ----------
     frame : DataFrame
-        Columns of numbers or text; missing values are NaN or None. Frames of other libraries are converted to
-        pandas.
+        A data frame of pandas, polars or another library, with columns of numbers, text or dates. Missing
+        values are NaN or None.
     target : str, default=None
-        Column with the classes of the rows, if there is one; a class may be missing.
+        Column with the labels; None if the table has no labels. Labels may be missing.
     ids : sequence of str, default=()
-        Columns that name rows.
+        Columns that identify rows; they are not variables.
     group : str, default=None
-        Column that names groups of rows, such as patients with several measurements.
+        Column that identifies groups of rows, such as patients with several measurements.
     categorical : sequence of str, default=()
         Columns whose values are categories even if they look like numbers.
 
     Returns
     -------
     findings : list of Finding
-        In the order in which to deal with them. `print` shows one as a sentence.
+        The findings, in the order in which to deal with them. `print(finding)` prints a sentence.
 
     Examples
     --------
@@ -106,8 +106,8 @@ def check_table(
     >>> frame = pd.DataFrame({"height": heights, "weight": weights, "site": 3})
     >>> for finding in check_table(frame):
     ...     print(finding)
-    column 'site' holds 3 in every row, which carries no information: leave it out.
-    column 'height' holds -999 in 2 rows and nothing else below 1.6: say that -999 stands for a missing value.
+    column 'site' holds 3 in every row; a constant column has no information about the label: leave it out.
+    column 'height' holds -999 in 2 rows, and no other value below 1.6: replace -999 with NaN.
     """
     return table_findings(frame, target, ids=ids, group=group, categorical=categorical, thorough=True)
 
@@ -122,7 +122,7 @@ def table_findings(
     categorical: Sequence[str],
     thorough: bool,
 ) -> list[Finding]:
-    """Findings as `check_table` returns them; only `thorough` ones need a quick model or compare columns."""
+    """Return findings as `check_table` does; checks that compare columns or fit a model need `thorough`."""
     table, y = _table_and_labels(frame, target, ids, group, categorical)
     variables = table[[name for name in table.columns if name not in {*ids, group}]]
     columns = _TableColumns.read(variables, categorical)
@@ -151,7 +151,7 @@ def table_findings(
 def _table_and_labels(
     frame: Any, target: str | None, ids: Sequence[str], group: str | None, categorical: Sequence[str]
 ) -> tuple[pd.DataFrame, NDArray[Any] | None]:
-    """The table without its labels, and the labels; names of columns that cannot be used are refused."""
+    """Return the variables and the labels; raise ValueError if a column does not exist or has two roles."""
     distinct_names(frame, "the table")
     frame = nw.from_native(frame, eager_only=True).to_pandas()
     names = [*ids, *categorical, *(name for name in (target, group) if name is not None)]
@@ -169,14 +169,14 @@ def _table_and_labels(
 
 @dataclass(frozen=True, eq=False)
 class _TableColumns:
-    """The variables of a table, and what each holds."""
+    """The columns of a table that are neither labels, ids nor groups, and what each column holds."""
 
-    variables: pd.DataFrame  # without columns that no fit takes
+    variables: pd.DataFrame  # without columns that a fit refuses
     contents: dict[str, Content]
-    strange: list[Finding]  # about the columns that no fit takes
+    strange: list[Finding]  # about columns that a fit refuses
     dates: dict[str, Dates]
-    numeric: dict[str, Floats]  # columns of numbers
-    named: list[Finding]  # about columns that name rows
+    numeric: dict[str, Floats]  # (n_rows,) numbers of each numeric column
+    named: list[Finding]  # about columns that identify rows
 
     @classmethod
     def read(cls, variables: pd.DataFrame, categorical: Sequence[str]) -> _TableColumns:
@@ -193,11 +193,11 @@ class _TableColumns:
 
     @property
     def numbers(self) -> set[str]:
-        """Names of columns whose values have an order: numbers and dates."""
+        """Names of the columns whose values are ordered: numbers and dates."""
         return {*self.numeric, *self.dates}
 
     def findings(self, categorical: Sequence[str]) -> list[Finding]:
-        """What is wrong with single columns."""
+        """Return the findings about single columns."""
         categories = self.variables.drop(columns=[*{*self.numbers, *columns_in(self.named)}])
         texts = categories.drop(columns=list(categorical), errors="ignore")
         slips = [*text_among_numbers(texts, self.contents)]
@@ -218,7 +218,7 @@ class _TableColumns:
         ]
 
     def coded(self) -> pd.DataFrame:
-        """All variables as numbers: texts are coded, dates are days, missing values are NaN."""
+        """Return all variables as numbers: texts as codes, dates as days, missing values as NaN."""
         import pandas as pd
 
         numbers = self.numeric | self.days()
@@ -226,28 +226,28 @@ class _TableColumns:
         return pd.DataFrame(columns, self.variables.index)
 
     def days(self) -> dict[str, Floats]:
-        """Days since 1970 in the columns of dates, NaN where there is no date."""
+        """Return the days since 1970 in each column of dates; NaN for a cell without a date."""
         one_day = np.timedelta64(1, "D")
         return {name: (dates.times - np.datetime64(0, "s")) / one_day for name, dates in self.dates.items()}
 
 
 @dataclass(frozen=True, eq=False)
 class _TableRows:
-    """The rows of a table as numbers, and which of them repeat others."""
+    """The rows of a table as numbers, and which rows are duplicates or near duplicates."""
 
-    coded: pd.DataFrame
-    considered: pd.DataFrame  # without columns that name rows, which describe nothing
-    labels: Integers  # (n_rows,) numbers of the classes
+    coded: pd.DataFrame  # all variables as numbers
+    considered: pd.DataFrame  # `coded` without the columns that identify rows
+    labels: Integers  # (n_rows,) index of the class of each row
     unrepeated: Integers  # positions of rows that have a label, without duplicates
     distinct: Integers  # positions of rows that have a label, without duplicates and near duplicates
-    numbers: Integers | None  # (n_rows,) numbers that duplicates share; None if there are no duplicates
+    numbers: Integers | None  # (n_rows,) codes that are equal for equal rows; None if no rows are equal
     near: NearDuplicates | None
 
     @classmethod
     def compare(
         cls, columns: _TableColumns, labels: Integers, labelled: Bools | None, groups: Integers | None
     ) -> _TableRows:
-        """Look for duplicates and near duplicates."""
+        """Find duplicates and near duplicates."""
         import pandas as pd
 
         coded = columns.coded()
@@ -255,7 +255,7 @@ class _TableRows:
         near = near_duplicates(coded.to_numpy(), is_category, groups)
         considered = coded.drop(columns=columns_in(columns.named))
         numbers = number_duplicates(considered.to_numpy(), labels) if considered.size else None
-        if numbers is None and coded.size:  # rows with equal names are duplicates, and do not agree by chance
+        if numbers is None and coded.size:  # if the ids are equal as well, rows are not equal by chance
             numbers = number_duplicates(coded.to_numpy(), labels)
         unrepeated = np.ones(len(coded), dtype=np.bool_) if labelled is None else labelled
         if numbers is not None:
@@ -267,9 +267,9 @@ class _TableRows:
         )
 
     def findings(self, variables: pd.DataFrame) -> Iterator[Finding]:
-        """Duplicates and near duplicates."""
+        """Yield findings about duplicates and near duplicates."""
         n_varying = int((self.considered.nunique(dropna=False) > 1).sum())
-        if self.numbers is not None and n_varying > 1:  # rows agree by chance in one column
+        if self.numbers is not None and n_varying > 1:  # in a single column, rows are equal by chance
             yield from duplicates(self.numbers, self.labels, variables.index)
         if self.near is not None:
             yield near_duplicates_finding(self.near, variables)
@@ -283,7 +283,7 @@ def _thorough_findings(
     alone: SingleColumns | None,
     has_groups: bool,
 ) -> Iterator[Finding]:
-    """Findings that compare columns with each other, or need a quick model of the labels."""
+    """Yield findings that compare columns with each other, or need a quick model of the labels."""
     is_modelled = y is not None and _ROWS_OF_CLASS * np.unique(rows.labels).size <= len(rows.labels)
     sound = rows.considered.drop(columns=columns_in(leaks))
     undated = sound.drop(columns=list(columns.dates), errors="ignore")
@@ -313,6 +313,6 @@ def _thorough_findings(
 
 
 def _codes(column: pd.Series[Any]) -> Floats:
-    """Numbers in place of the values of a column, NaN where there is none."""
+    """Return a code (n_rows,) for the value in each row of a column; NaN for a missing value."""
     codes = column.factorize()[0].astype(np.float64)
     return np.where(codes < 0.0, np.nan, codes)

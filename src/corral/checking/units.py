@@ -1,4 +1,7 @@
-"""Units that are mixed within a column, such as a few lengths in cm among lengths in mm."""
+"""Find columns with mixed units, such as a few lengths in cm among lengths in mm.
+
+The few values in the other unit are the minority here, all other positive values the majority.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +17,27 @@ from corral.sentences.numbers import MOST_LISTED, counted, exact_text
 if TYPE_CHECKING:
     import pandas as pd
 
-# Factors between units in use: powers of ten; inch, foot, pound and ounce in metric units.
+# Factors between common units: powers of ten; inch, foot, pound and ounce in metric units.
 _FACTORS = (10.0, 100.0, 1000.0, 1e6, 2.54, 25.4, 30.48, 2.2046, 28.35)
 
-# Values in the other unit are few, but differ and are more than typing errors.
+# The minority is at most this share of the values, and has at least this number of different values: fewer
+# may be typing errors.
 _MOST_SHARE, _FEWEST = 0.25, 3
-# The other values are many and different, so that their range is a range of measurements.
+# The least number of different values of the majority.
 _FEWEST_DIFFERENT = 20
-# Once converted, the median of the few lies between such quantiles of the others, and nearly all of them
-# lie in their range. Factors that are no powers of ten match by chance more often.
+# After conversion, the median of the minority must lie between these quantiles of the majority, and nearly
+# all of the minority within the range of the majority. Factors other than powers of ten have the second,
+# stricter pair of quantiles, because they match by chance more often.
 _MIDDLE, _MIDDLE_OF_OTHERS = (0.1, 0.9), (0.25, 0.75)
 _NEARLY_ALL = 0.9
-# In no class are all rows in the other unit: a class may well have other values.
+# The minority is at most this share of the rows of each class: a class may truly have other values.
 _MOST_OF_CLASS = 0.5
 
 
 def mixed_units(
     variables: pd.DataFrame, numeric: Mapping[str, Floats], labels: Integers
 ) -> Iterator[Finding]:
-    """Columns of positive numbers in which a few values lie apart and match the others if multiplied."""
+    """Yield a finding about each column in which a few values seem to be in another unit."""
     for name, x in numeric.items():
         apart, factor = _values_apart(x, labels)
         if not apart.any():
@@ -42,10 +47,9 @@ def mixed_units(
         row = int(np.flatnonzero(apart)[0])
         yield Finding(
             "mixed units",
-            f"{counted(int(apart.sum()), 'value')} of column {name!r} lie apart from all others and match "
-            f"them if {'multiplied' if is_smaller else 'divided'} by {factor:g}, such as "
-            f"{exact_text(x[row])} in row {variables.index[row]} (the median of the others is "
-            f"{exact_text(np.median(others))})",
+            f"{counted(int(apart.sum()), 'value')} of column {name!r}, such as {exact_text(x[row])} in row "
+            f"{variables.index[row]}, are far from all other values (median {exact_text(np.median(others))}) "
+            f"and would fit {'multiplied' if is_smaller else 'divided'} by {factor:g}",
             "write all values in one unit",
             (name,),
             tuple(variables.index[apart][:MOST_LISTED]),
@@ -53,7 +57,7 @@ def mixed_units(
 
 
 def _values_apart(x: Floats, labels: Integers) -> tuple[Bools, float]:
-    """Which values (n_rows,) seem to be in another unit, and the factor between the units."""
+    """Return which values (n_rows,) seem to be in another unit, and the factor between the units."""
     none = np.zeros(x.size, dtype=np.bool_)
     positive = np.nan_to_num(x) > 0.0
     logs = np.sort(np.log(x[positive]))
@@ -73,11 +77,12 @@ def _values_apart(x: Floats, labels: Integers) -> tuple[Bools, float]:
 
 
 def _factor_between(minority: Floats, majority: Floats) -> float:
-    """The factor that brings logarithms of the minority into the range of the majority, 0 if none does.
+    """Return the factor that converts the minority to the unit of the majority; 0 if no factor fits.
 
-    The distance between both must be larger than steps inside, and half as wide as the majority, since long
-    tails have large steps, too. It must be so before logarithms are taken as well, since logarithms spread
-    numbers near zero. Powers of ten are tried before other factors.
+    Both are sorted logarithms. The distance between minority and majority must be twice the largest step
+    within either, and half the width of the majority, because long tails have large steps, too. Without
+    logarithms the distance must also be half the width, because logarithms stretch numbers near zero. Powers
+    of ten are tried before other factors.
     """
     if np.unique(minority).size < _FEWEST or np.unique(majority).size < _FEWEST_DIFFERENT:
         return 0.0
@@ -106,6 +111,6 @@ def _is_power(factor: float) -> bool:
 
 
 def _is_a_class(apart: Bools, labels: Integers) -> bool:
-    """Whether most rows of a class lie apart."""
+    """Whether most rows of some class are in the minority."""
     shares = np.bincount(labels, weights=apart) / np.maximum(np.bincount(labels), 1)
     return bool(shares.size > 1 and shares.max() > _MOST_OF_CLASS)

@@ -1,4 +1,4 @@
-"""Numbers that are written with a unit, a percent sign or marks of thousands, and therefore are text."""
+"""Find numbers that are text because of a unit, a percent sign or marks of thousands."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from corral.sentences.tables import numbers_as_text as numbers_as_text_words
 if TYPE_CHECKING:
     import pandas as pd
 
-# Where more of them are plain numbers, the others are slips.
+# If a larger share of the texts is plain numbers, the other texts are errors (`text_among_numbers`).
 _NEARLY_PLAIN = 0.8
 
 
 def numbers_as_text(columns: pd.DataFrame, fewest: int = FEWEST_TEXTS) -> Iterator[Finding]:
-    """Columns of text whose cells are numbers with a unit, a percent sign or marks of thousands.
+    """Yield findings about text columns of numbers with a unit, a percent sign or marks of thousands.
 
-    They have at least `fewest` different texts: of fewer, doses for example, each may well be a category.
+    Only columns with at least `fewest` different texts are reported: a few texts, such as doses, may well be
+    categories.
     """
     for name, column in columns.items():
         written = numbers_as_written(column, fewest)
@@ -27,14 +28,14 @@ def numbers_as_text(columns: pd.DataFrame, fewest: int = FEWEST_TEXTS) -> Iterat
             continue
         row = column.index[(column.astype(str) == written.example).to_numpy()][0]
         description = numbers_as_text_words(str(name), written.example, row, written.beside)
-        kind, advice = "numbers as text", "write plain numbers, or each of them is a category"
+        kind, advice = "numbers as text", "write plain numbers; otherwise each text is a category"
         if written.has_comma and not written.unit:
             kind = "numbers with a comma"
-            advice = "take the comma out if it marks thousands, or say that it is a decimal comma"
+            advice = "remove the commas if they mark thousands, or read the file with decimal commas"
         yield Finding(kind, description, advice, (str(name),), (row,))
 
 
 def numbers_as_written(column: pd.Series[Any], fewest: int = FEWEST_TEXTS) -> WrittenNumbers | None:
-    """How a column writes numbers; None where it holds other texts, or plain numbers but for slips."""
+    """Return how numbers are written in a column; None if it holds other texts or mainly plain numbers."""
     written = written_numbers(column.dropna().drop_duplicates().astype(str), fewest)
     return None if written is None or written.plain_share >= _NEARLY_PLAIN else written

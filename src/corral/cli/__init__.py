@@ -1,16 +1,19 @@
-"""The command line: it reads tables and models, calls the library and prints the results.
+"""The command line: commands that read tables and models, call the library and print the results.
 
-One module per command: `check`, `fit`, `predict`, `explain` (with `info`), `report`, `sample_size`, `demo`.
-`formats` recognizes files, `tables` reads them, `variables`, `labels` and `columns` make training rows and
-new rows of them; `writing` writes tables, `console` prints, `options` lists the shared options, and `app`
-prints errors and notes. Only what `--help` needs is imported here; a command imports the rest when it runs.
+- ``check``, ``fit``, ``predict``, ``explain`` (with `info`), ``report``, ``sample_size``, ``demo``: commands
+- ``formats``: detects the format of a table file; ``tables``: reads tables; ``writing``: writes tables
+- ``columns``: selects training rows and new rows, with ``variables`` and ``labels``; ``short_rows``: a check
+- ``options``: options that several commands have; ``shared``: functions that several commands use
+- ``console``: prints results; ``app``: prints errors and notes
+
+Modules that `--help` does not need are imported inside functions, so that `--help` is fast.
 """
 
 import signal
 import threading
 from typing import Any
 
-# Ctrl-C while modules are loaded ends the program at once, as it would end any other, without a traceback.
+# While modules are loaded, Ctrl-C ends the program at once, without a traceback.
 _IN_MAIN_THREAD = threading.current_thread() is threading.main_thread()
 _interrupt = signal.signal(signal.SIGINT, signal.SIG_DFL) if _IN_MAIN_THREAD else None
 
@@ -29,13 +32,13 @@ __all__ = ["app", "main"]
 
 
 def main() -> None:
-    """Run the command line; a signal that ends it lets it remove files that are half written."""
+    """Run the command line. SIGTERM and SIGHUP raise an exit, so that unfinished files are removed."""
     for name in ("SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):  # Windows has one of them
+        if hasattr(signal, name):  # Windows has no SIGHUP
             signal.signal(getattr(signal, name), _stop)
     app()
 
 
 def _stop(number: int, frame: Any) -> None:
-    """Raise an exit with the code that a shell gives to a process that a signal has ended."""
+    """Exit with the code that shells use for a process that was ended by the signal `number`."""
     raise SystemExit(128 + number)

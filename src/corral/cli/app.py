@@ -1,4 +1,4 @@
-"""The program `corral`, to which commands add themselves. Each error and each note is one sentence."""
+"""The Typer program `corral`. Errors and notes are printed on the standard error stream, one line each."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from typer.core import TyperGroup
 
 from corral.cli.shared import visible
 
-# Exit code for a wrong command line (there it is Typer's own), table or model.
+# Exit code for an error in the command line, a table or a model. Typer uses the same code.
 _USER_ERROR = 2
 
 _ORDER = ("check", "fit", "predict", "explain", "report", "info", "sample-size", "demo")
 
 
 class Commands(TyperGroup):
-    """Commands in the order of a first use; their errors are one sentence on the standard error stream."""
+    """The commands, in the order of first use. Errors are printed as one line, without a traceback."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Names of the commands in the order in which `--help` shows them."""
+        """Return the names of the commands in the order in which `--help` shows them."""
         return sorted(super().list_commands(ctx), key=_ORDER.index)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Note --json and --quiet first, so that an error in the other arguments is printed accordingly."""
+        """Parse arguments; --json and --quiet are read first because they decide how errors are printed."""
         ctx.meta["json"] = "--json" in args
         ctx.meta["quiet"] = "--quiet" in args or "-q" in args
         shows_help = not args
@@ -40,7 +40,7 @@ class Commands(TyperGroup):
         return rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; its warnings are printed at once as notes, each sentence once."""
+        """Run a command, and print its warnings as notes at once; equal notes are printed once."""
         notes: set[str] = set()
 
         def print_note(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -63,12 +63,12 @@ class Commands(TyperGroup):
 
 
 def _is_usage_error(error: Exception) -> bool:
-    """Whether Typer refuses the command line; it publishes only some of the classes of such errors."""
+    """Whether an error is about the command line; not all classes of such errors are public in Typer."""
     return hasattr(error, "format_message")
 
 
 def _is_user_error(error: Exception) -> bool:
-    """Whether the user can correct an error; any other is a bug of corral and ends with a traceback."""
+    """Whether the user can correct the cause of an error. Any other error is a bug and has a traceback."""
     if isinstance(error, BrokenPipeError):  # the program that reads the output has ended
         return False
     if isinstance(error, ImportError):  # a missing extra, not a missing part of corral
@@ -77,7 +77,7 @@ def _is_user_error(error: Exception) -> bool:
 
 
 def _print_line(kind: str, message: str, *, as_json: bool) -> None:
-    """Print an error or a note on the standard error stream, as one line of text or as one JSON object."""
+    """Print an error or a note (`kind`) on the standard error stream, as a line of text or a JSON object."""
     sentence = " ".join(line.strip() for line in message.split("\n"))
     typer.echo(json.dumps({kind: sentence}) if as_json else visible(f"{kind}: {sentence}"), err=True)
 
@@ -97,7 +97,7 @@ def _sentence(error: Exception) -> str:
 
 
 def _usage(error: Any) -> str:
-    """Typer's message about a command line, with the value in place of "Input" and no words of pydantic."""
+    """Return Typer's message about a command line, with the value in place of "Input"."""
     text: str = error.format_message().removesuffix(".")
     text = re.sub(", unable to parse .*", "", text.replace(": Value error, ", ": "))
     for fault in error.__cause__.errors() if hasattr(error.__cause__, "errors") else ():
@@ -115,10 +115,10 @@ program = typer.Typer(
     epilog="\b\nStart with:\n  corral demo\n"
     "  corral fit penguins.csv --target species --model penguins.corral --report penguins.html\n\n"
     "\b\nExit codes:\n  0    done\n"
-    "  2    the command line, a table or a model is not right; no file is left half written\n"
+    "  2    error in the command line, a table or a model; no unfinished file is left\n"
     "  130  stopped by Ctrl-C\n\n"
-    "A file that exists is replaced, with a note, by one of its kind: a model by a model, predictions by "
-    "predictions. A command that would replace any other file is refused.\n\n"
+    "An existing file is replaced, with a note, only if it has the same kind of content, such as a model for "
+    "--model. Otherwise the command ends with an error.\n\n"
     "With --json, errors and notes are JSON as well, one object per line on the standard error stream.",
 )
 

@@ -1,4 +1,4 @@
-"""`corral check`: findings about a table before anything is fitted to it; `corral fit` notes some of them."""
+"""`corral check`: findings about a table before a fit. `corral fit` prints some of the findings as notes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from corral.checking.findings import Finding
 
-# Name of the column of labels that is added to a table; no column of a file has a null character in its name.
+# Name of the column of labels that is added to a table. The null character avoids an existing name.
 _LABELS = "\0labels"
 
-# Kinds of findings that corral fit notes by itself, refuses, or needs no note for.
+# Kinds of findings for which `corral fit` has a note or an error of its own, or that do not matter to a fit.
 _HANDLED_BY_FIT = (
     "duplicates",
     "dates",
@@ -46,7 +46,7 @@ _OPTIONS = {
 
 
 @program.command(
-    short_help="Look for likely errors in a table.",
+    short_help="Check a table for likely errors.",
     epilog="\b\nExamples:\n  corral check penguins.csv --target species\n"
     "  corral check visits.xlsx -t diagnosis --id visit --group patient",
 )
@@ -64,13 +64,14 @@ def check(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Look for likely errors in a table, and say what to do about each finding.
+    """Check a table for likely errors, and advise what to do about each finding.
 
-    It looks for ids, likely groups, dates, leakage, duplicates and near duplicates, mixed units, numbers
-    that stand for missing values, labels that are misspelled or contradicted by all other rows, columns that
-    are constant, nearly empty or repeat another one, text among numbers, short rows, and rows in order of
-    class or time. The answer lists all that was looked for. 'corral fit' notes findings that need no model.
-    The answer also says which columns hold categories, and where values are missing; these are no findings.
+    The command looks for ids, likely groups, dates, leakage, duplicates and near duplicates, mixed units,
+    numbers that stand for missing values, labels that are misspelled or improbable, columns that are
+    constant, mostly empty or computable from another column, text among numbers, short rows, and rows that
+    are sorted by class or time. The output ends with the list of all checks. 'corral fit' prints those
+    findings as notes that can be made without fitting a model. The output also lists columns of categories
+    and missing values, which are not findings.
     """
     from corral.checking.findings import LOOKED_FOR
     from corral.checking.table import check_table
@@ -92,7 +93,7 @@ def check(
     texts |= {name: ["", *na_values] for name in named}
     with out.progress(f"Read {file.name}"):
         rows = read_table(file, columns, texts, na_values)
-    with out.progress("Look at the table"):
+    with out.progress("Check the table"):
         findings = [*short_rows(file)]
         findings += check_table(rows, target, ids=ids or (), group=group, categorical=categorical)
     sentences = [sentence_of(finding, group) for finding in findings]
@@ -104,13 +105,13 @@ def check(
         for finding, sentence in zip(findings, sentences, strict=True)
     ]
     facts["looked_for"] = LOOKED_FOR
-    notes = ["rows are counted from 0, without the line of names"] if findings else []
+    notes = ["rows are counted from 0; the line of column names is not counted"] if findings else []
     notes += [*counts_in_words(facts), f"looked for: {'; '.join(LOOKED_FOR)}"]
     out.answer(facts, [title], [title, *(f"- {sentence}" for sentence in sentences), *notes])
 
 
 def _kinds(variables: pd.DataFrame, categorical: Sequence[str]) -> dict[str, dict[str, int]]:
-    """By column, the number of categories, of different dates, and of missing values, where there are any."""
+    """Return the numbers of categories, of different dates and of missing values by column, without zeros."""
     from corral.checking.columns import content_of
     from corral.checking.dates import dated_columns
 
@@ -134,10 +135,15 @@ def note_findings(
     group: str | None = None,
     categorical: Sequence[str] = (),
 ) -> None:
-    """Note findings about the training rows of a classifier, but for those that `corral fit` handles.
+    """Print findings about the training rows as notes, except the kinds that `corral fit` handles itself.
 
-    `groups` has the group of each row and `group` the name of the column of groups, which is not in X. The
-    columns of `categorical` hold categories, whatever they look like. The index may name the rows.
+    Parameters
+    ----------
+    X : (n_rows, n_variables) the variables; a named index contains the ids of the rows.
+    y : (n_rows,) labels.
+    groups : (n_rows,) group of each row; None if there are no groups.
+    group : name of the column of groups, which is not in X.
+    categorical : columns whose values are categories even if they look like numbers.
     """
     from corral.checking.table import table_findings
 
@@ -152,12 +158,17 @@ def note_findings(
 
 
 def sentence_of(finding: Finding, group: str | None = None) -> str:
-    """The finding, the advice, and the option of `corral fit` that follows it; `group` is its --group."""
+    """Return the finding, the advice and the option of `corral fit` that follows the advice.
+
+    `group` is the column given to --group, None if there is none.
+    """
     option = _OPTIONS.get(finding.kind, "")
-    if finding.kind == "few rows" and group is not None:  # the option would count groups, not rows
+    if (
+        finding.kind == "few rows" and group is not None
+    ):  # with --group, this option counts groups instead of rows
         option = ""
     values = finding.values if option == "--na-values" else finding.columns
-    if finding.kind == "zeros" and not values:  # the option would apply to other columns, too
+    if finding.kind == "zeros" and not values:  # the option would also apply to other columns
         option = ""
     elif option.partition(" ")[0] in ("--drop", "--id", "--group", "--na-values") and 0 < len(values) <= 3:
         names = option.split(" or ")

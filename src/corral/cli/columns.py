@@ -1,6 +1,6 @@
-"""Training rows and new rows of a table, selected by the options of the command line.
+"""Select the training rows or the new rows of a table according to the options of the command line.
 
-Where rows or columns are left out, a note says so.
+A note is printed if rows or columns are left out.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ def training_rows(
     na_values: Sequence[str] = (),
     least_rows: int = 1,
 ) -> tuple[pd.DataFrame, NDArray[Any], NDArray[Any] | None]:
-    """Variables, classes and groups of the rows of a fit; the groups are None without a column of groups.
+    """Return the variables, the labels and the groups of training rows; groups are None if `group` is None.
 
-    The first of `ids` names the rows. Classes with fewer than `least_rows` distinct rows are left out.
+    The first column of `ids` becomes the index. Classes are left out if they have fewer than `least_rows`
+    rows, not counting duplicates, or fewer than `least_rows` groups if `group` is given.
     """
     left_out = [*(ids or ()), *(drop or ()), *([] if group is None else [group])]
     check_roles(file, target, group, left_out)
@@ -66,7 +67,10 @@ def training_rows(
     note_labels_like_missing(y)
     groups = None if group is None else as_groups(table[group], file)
     if groups is not None and len(set(groups)) == 1:
-        raise ValueError(f"{file}: all rows are of one group {group!r}, {groups[0]!r}: two are needed.")
+        raise ValueError(
+            f"{file}: all rows have the same value, {groups[0]!r}, in the group column {group!r}: at least "
+            "two groups are needed."
+        )
     return _named(X, rows, ids[0] if ids else None), y, groups
 
 
@@ -80,7 +84,7 @@ def new_rows(
     names: str | None,
     missing: Missing,
 ) -> tuple[pd.DataFrame, NDArray[Any] | None, NDArray[Any] | None]:
-    """Variables of a model, classes and groups of new rows; None where no column is named for them."""
+    """Return the variables, labels and groups of new rows; labels or groups are None without their column."""
     texts = variables.texts | _role_columns(variables.na_values, target, group, names)
     rows = read_table(file, variables.names, texts, variables.na_values)
     others = [name for name in (target, group) if name is not None]
@@ -97,7 +101,7 @@ def new_rows(
 def _role_columns(
     na_values: Sequence[str], target: str | None, group: str | None, names: str | None
 ) -> dict[str, list[str]]:
-    """Missing values of columns read as text: "NA" may be a class or a group, and any text may name a row."""
+    """Return what counts as missing in ids, labels and groups: "NA" may be an id, a class or a group."""
     missing = {names: [], target: ["", *na_values], group: ["", *na_values]}
     return {name: texts for name, texts in missing.items() if name is not None}
 
@@ -105,10 +109,10 @@ def _role_columns(
 def read_rows(
     file: TableFile, variables: ModelVariables, wanted: Sequence[str], names: str | None
 ) -> list[tuple[int, str | None, pd.DataFrame]]:
-    """Number, name and variables of each of the wanted rows, which are given by name or by number.
+    """Return the row number, the id and the variables of each wanted row, which is given as id or row number.
 
-    `names` is the column of names, None if rows have none. A row may be given by its number unless some name
-    is a whole number, which 0007 is not.
+    `names` is the column of ids; None if rows have no ids. If any id in the table is a whole number (0007 is
+    not), row numbers are not accepted.
     """
     numbers = {int(text) for text in wanted if text.isdecimal()}
     takes_numbers, n_rows, parts = True, 0, []
@@ -138,21 +142,19 @@ def read_rows(
 
 
 def _row_number(text: str, file: TableFile, names: str | None, n_rows: int, *, takes_numbers: bool) -> int:
-    """The row number that a text is; refused if it is none, or if there is no such row."""
+    """Convert a text to a row number; raise ValueError if it is not the number of a row of the table."""
     if text.isdecimal() and takes_numbers:
         if int(text) < n_rows:
             return int(text)
         raise ValueError(f"{file} has rows 0 to {n_rows - 1}, and no row {int(text)}.")
     if names is None:
-        raise ValueError(
-            f"{file}: --row {text!r} is not a row number, and the model has no column that names rows."
-        )
-    advice = "; where ids are whole numbers, --row takes ids only, not numbers of rows" * text.isdecimal()
-    raise ValueError(f"{file} has no row whose {names!r} is {text!r}{advice}.")
+        raise ValueError(f"{file}: --row {text!r} is not a row number, and the model has no id column.")
+    advice = "; if the ids are whole numbers, only ids are accepted, not row numbers" * text.isdecimal()
+    raise ValueError(f"{file} has no row with the id {text!r} in column {names!r}{advice}.")
 
 
 def check_roles(file: TableFile, target: str | None, group: str | None, left_out: Sequence[str]) -> None:
-    """Refuse a target that is the group or is left out, and names that no column has."""
+    """Raise ValueError if a column does not exist, or if the target is also the group or left out."""
     if target is not None and target == group:
         raise ValueError(f"--{group_is_target(target)}")
     if target is not None and target in left_out:
@@ -161,7 +163,7 @@ def check_roles(file: TableFile, target: str | None, group: str | None, left_out
 
 
 def check_names(file: TableFile, names: Sequence[str]) -> None:
-    """Refuse a name that no column has, and suggest the most similar one."""
+    """Raise ValueError for the name of a missing column, with the most similar name as a suggestion."""
     for name in names:
         if name not in file.columns:
             near = near_name(name, file.columns)
@@ -172,45 +174,45 @@ def check_names(file: TableFile, names: Sequence[str]) -> None:
 def _usable(
     table: pd.DataFrame, file: TableFile, categorical: Sequence[str], *, numeric_only: bool
 ) -> list[str]:
-    """Names of the columns that can be variables: they have a name, a value and, if required, numbers."""
+    """Return the names of the columns that can be variables; columns without a name or a value cannot."""
     usable = []
     for name in table.columns:
-        if not name.startswith(("Unnamed: ", "__index_level_")):  # names by pandas of columns without a name
+        if not name.startswith(("Unnamed: ", "__index_level_")):  # how pandas calls unnamed columns
             usable.append(name)
-        elif table[name].isna().all():  # there may be a separator at the end of each row
+        elif table[name].isna().all():  # as if each line ends with a separator
             note(f"left out column {name!r}, which has no name and is empty.")
         else:
             raise ValueError(
-                f"{file} has a column without a name: name it, or leave it out by --drop '{name}'."
+                f"{file} has a column without a name: add a name, or leave the column out by --drop '{name}'."
             )
     if numeric_only:
         text = [name for name in text_columns(table[usable]) if name not in categorical]
         if text:
-            note(f"left out, because not numeric: {listed(text)}")
+            note(f"left out columns that are not numeric: {listed(text)}.")
         usable = [name for name in usable if name not in text]
     usable = _filled(usable, table)
     if not usable:
-        raise ValueError(f"{file} has no variables beside the target.")
+        raise ValueError(f"{file} has no columns left that can be variables.")
     return usable
 
 
 def _filled(names: Iterable[str], table: pd.DataFrame) -> list[str]:
-    """Names of the columns that have a value; the others are noted."""
+    """Return the names of the columns that have a value; print a note about empty columns."""
     empty = [name for name in names if table[name].isna().all()]
     if empty:
-        note(f"left out, because empty in all rows: {listed(empty)}")
+        note(f"left out columns that are empty in all rows: {listed(empty)}.")
     return [name for name in names if name not in empty]
 
 
 def _named(X: pd.DataFrame, rows: pd.DataFrame, column: str | None) -> pd.DataFrame:
-    """The variables with the names of the rows as index, if a column has them."""
+    """Return the variables with the ids of the rows as index; unchanged if `column` is None."""
     if column is None:
         return X
     return X.set_axis(rows.loc[X.index, column].astype(str).rename(column), axis=0)
 
 
 def _complete(table: pd.DataFrame, file: TableFile, missing: Missing, target: str | None) -> pd.DataFrame:
-    """The table without the rows that `missing` drops; the others keep their numbers."""
+    """Return the table without the rows that the option `missing` drops."""
     if missing == "drop-rows":
         is_dropped, what = missing_rows(table), "lack a value"
         if is_dropped.all():
@@ -223,28 +225,31 @@ def _complete(table: pd.DataFrame, file: TableFile, missing: Missing, target: st
         return table
     if not is_dropped.any() or is_dropped.all():  # `as_labels` refuses a target without any value
         return table
-    note(f"left out {is_dropped.sum()} of {len(table)} rows, which {what}; training rows keep their numbers.")
+    note(
+        f"left out {is_dropped.sum()} of {len(table)} rows, which {what}; the other rows keep their numbers."
+    )
     return table[~is_dropped]
 
 
 def _in_large_classes(y: NDArray[Any], is_distinct: Bools, least_rows: int, what: str) -> Bools:
-    """(n_rows,) whether the class of a row has `least_rows` distinct rows; the other classes are noted.
+    """Return whether the class of each row (n_rows,) has at least `least_rows` distinct rows or groups.
 
-    `what` says what is counted: rows or groups.
+    A note lists the smaller classes. `what` is the text for what is counted: rows or groups.
     """
     classes, codes, n_rows = np.unique(y, return_inverse=True, return_counts=True)
     counts = np.bincount(codes[is_distinct], minlength=classes.size)
     small = counts < least_rows
     if small.any() and small.sum() > classes.size - 2:
         raise ValueError(
-            f"--drop-small-classes {least_rows} would leave {(~small).sum()} of {classes.size} classes, and "
-            "two are needed."
+            f"--drop-small-classes {least_rows} would leave {(~small).sum()} of {classes.size} classes, but "
+            "at "
+            "least two are needed."
         )
     if small.any():
         shown = [f"{label!r} ({n})" for label, n in zip(classes[small].tolist(), counts[small], strict=True)]
         note(
-            f"left out {n_rows[small].sum()} of {y.size} rows, which are of classes of fewer than "
-            f"{least_rows} {what}: {listed(shown, str)}; training rows keep their numbers."
+            f"left out {n_rows[small].sum()} of {y.size} rows, whose classes have fewer than {least_rows} "
+            f"{what}: {listed(shown, str)}; the other rows keep their numbers."
         )
     kept: Bools = ~small[codes]
     return kept

@@ -1,4 +1,4 @@
-"""What commands print: text and tables for people, one line with --quiet, and JSON for programs."""
+"""Print the results of commands: as text and tables, as one line with --quiet, or as JSON."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Output:
-    """The standard output of a command, and its progress on the standard error stream."""
+    """Prints results on the standard output, and progress on the standard error stream."""
 
     as_json: bool
     quiet: bool
@@ -45,7 +45,7 @@ class Output:
     def answer(
         self, data: Mapping[str, Any], brief: Sequence[RenderableType], full: Sequence[RenderableType]
     ) -> None:
-        """Print `data` as JSON, or the lines and tables of `brief` or `full`."""
+        """Print `data` with --json, `brief` with --quiet, otherwise `full`."""
         with naming("the standard output"):
             if self.as_json:
                 typer.echo(json.dumps(_plain(data), indent=2, allow_nan=False))
@@ -56,12 +56,12 @@ class Output:
 
     @property
     def bars(self) -> int:
-        """1 to show progress bars, as the `verbose` of estimators; 0 where they would fill a log."""
+        """Value of `verbose` for estimators: 1 for progress bars, 0 with --quiet or without terminal."""
         return int(not self.quiet and sys.stderr.isatty())
 
     @contextmanager
     def progress(self, name: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
-        """Show a progress bar, with the time left if there is a total; yield a function that advances it."""
+        """Show a progress bar; yield a function that sets the progress, a number up to `total`."""
         if not self.bars:
             yield lambda completed: None
             return
@@ -70,21 +70,21 @@ class Output:
             yield lambda completed: progress.update(task, completed=completed)
 
     def step(self, name: str) -> None:
-        """Print the name of a step, which may have its own progress bar."""
+        """Print the name of a step of the work, unless progress is hidden."""
         if self.bars:
             typer.echo(name, err=True)
 
 
 class _PlainConsole(Console):
-    """A console that prints names as they are: without markup, and without control characters."""
+    """A console that prints text literally: markup is not interpreted, control characters are escaped."""
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Render a string; rich calls this for all strings, also in tables."""
+        """Render a string. Rich calls this method for every string, also in tables."""
         return super().render_str(visible(text), **options)
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON can hold it: without arrays, and with null in place of NaN and infinity."""
+    """Convert a value to JSON types: arrays become lists, NaN and infinity become null."""
     match value:
         case np.ndarray() | np.generic():
             return _plain(value.tolist())
@@ -100,7 +100,7 @@ def _plain(value: Any) -> Any:
 
 
 def by_class(classes: NDArray[Any], values: Any) -> dict[str, Any]:
-    """Map the name of each class to its value."""
+    """Return the value of each class by the name of the class."""
     return dict(zip(map(str, classes.tolist()), np.asarray(values).tolist(), strict=True))
 
 
@@ -108,7 +108,7 @@ def by_class(classes: NDArray[Any], values: Any) -> dict[str, Any]:
 
 
 def describe(fitted: Any) -> dict[str, Any]:
-    """Data that describe a fitted estimator of any kind."""
+    """Return the data that describe a fitted estimator."""
     described: dict[str, Any] = {
         "estimator": type(fitted).__name__,
         "params": fitted.get_params(),
@@ -136,7 +136,7 @@ def describe(fitted: Any) -> dict[str, Any]:
 
 
 def _counts(fitted: Any) -> dict[str, Any]:
-    """Numbers of categories and of missing values by variable, and the number of groups of rows."""
+    """Return the numbers of categories and of missing values by variable, and the number of groups."""
     counts: dict[str, Any] = {}
     names = feature_names(fitted)
     if hasattr(fitted, "encoding_"):
@@ -152,27 +152,27 @@ def _counts(fitted: Any) -> dict[str, Any]:
 
 
 def counts_in_words(counts: Mapping[str, Any]) -> Iterator[str]:
-    """One line each on columns of categories, columns of dates, missing values and groups."""
+    """Yield a line each about columns of categories, columns of dates, missing values and groups."""
     for key, words in (
         ("categories", "categories"),
-        ("dates", "dates, which become variables"),
+        ("dates", "dates, which a fit replaces with variables"),
         ("missing_values", "missing values"),
     ):
         if counts.get(key):
             yield f"{words}: {listed([f'{name} ({n})' for name, n in counts[key].items()], str)}"
     if "groups" in counts:
-        yield f"groups, left out together: {counts['groups']}"
+        yield f"groups of rows that are held out together: {counts['groups']}"
 
 
 def _relevant_variables(fitted: Any, a: int) -> list[str]:
-    """Names of the variables that algorithm 2 finds relevant for a class, the smallest bandwidth first."""
+    """Return the variables that algorithm 2 finds relevant for class `a`, smallest bandwidth first."""
     order = np.argsort(fitted.bandwidths_[a], kind="stable")
     names = feature_names(fitted)
     return [names[j] for j in order[fitted.relevant_[a, order]]]
 
 
 def _markers(description: Description) -> dict[str, Any]:
-    """Data by class: its markers, the strongest first, and other variables that describe it."""
+    """Return the markers of each class, strongest first, and other variables that describe the class."""
     names, d = description.feature_names, len(description.feature_names)
     lines = description.to_frame().drop(columns=["class", "marker"]).to_dict("records")
     markers = {
@@ -194,11 +194,11 @@ def _markers(description: Description) -> dict[str, Any]:
 
 
 def description(described: Mapping[str, Any], *, has_scores: bool = False) -> Iterator[RenderableType]:
-    """Lines on a model and a table of its classes; shorter beside scores (`has_scores`) on held-out rows."""
+    """Yield lines about a model and a table of its classes; fewer lines if scores are printed, too."""
     yield f"{described['estimator']} of {len(described['variables'])} variables"
     yield from counts_in_words(described)
     if described["na_values"]:
-        yield f"what stands for a missing value, also in new tables: {listed(described['na_values'])}"
+        yield f"values that count as missing, also in new tables: {listed(described['na_values'])}"
     if "pool" in described and not has_scores:
         members = (f"{name} ({weight:.0%})" for name, weight in described["pool"].items())
         yield f"members of the pool and their weights: {'; '.join(members)}"
@@ -206,11 +206,15 @@ def description(described: Mapping[str, Any], *, has_scores: bool = False) -> It
         chosen = ", ".join(f"{name}={value!r}" for name, value in described["chosen"].items())
         yield f"chosen by cross-validation: {chosen}"
     if "expected_accuracy" in described and not has_scores:
-        # The accuracy of LSPClassifier is the best of those tried, and too good.
-        bias = ", which profits from the choice" if described["estimator"] == "LSPClassifier" else ""
+        # The cross-validated accuracy of LSPClassifier is the best of all parameters tried, and so too good.
+        bias = (
+            " (too good, because parameters were chosen by it)"
+            if described["estimator"] == "LSPClassifier"
+            else ""
+        )
         condition = "" if described.get("priors_are_shares", True) else f" {IF_PRIORS_HOLD}"
         accuracy = described["expected_accuracy"]
-        yield f"accuracy to expect{condition}, by cross-validation{bias}: {accuracy:.3f}"
+        yield f"expected accuracy{condition}, by cross-validation{bias}: {accuracy:.3f}"
     if {"rows_by_class", "markers", "relevant"} & described.keys():
         yield _class_table(described)
     if "markers" in described:
@@ -218,14 +222,14 @@ def description(described: Mapping[str, Any], *, has_scores: bool = False) -> It
 
 
 def _class_table(described: Mapping[str, Any]) -> Table:
-    """A table with a line per class: its number of rows and the variables that describe it."""
+    """Return a table of the classes, with numbers of rows and the variables that describe each class."""
     variables = described.get("markers", described.get("relevant"))
     counts = described.get("rows_by_class")
     labels = list(variables or counts or ())
     columns: dict[str, list[Any]] = {"class": labels}
     if counts is not None:
         columns["rows"] = [number_text(counts[label]) for label in labels]
-    if variables is not None:  # as groups of lines: `visible` would escape a line break
+    if variables is not None:  # a `Group` of lines, because `visible` would escape line breaks
         lines = [Group(*_lines_on_class(described, label)) for label in labels]
         columns["variables that describe it"] = lines
     table = Table(*columns, show_lines=variables is not None)
@@ -235,26 +239,27 @@ def _class_table(described: Mapping[str, Any]) -> Table:
 
 
 def _lines_on_class(described: Mapping[str, Any], label: str) -> Iterator[str]:
-    """Lines on the variables that describe a class."""
+    """Yield lines about the variables that describe a class."""
     if "markers" not in described:
         yield listed(described["relevant"][label], str) or NO_MARKER
         return
     yield from described["lines"][label]
     if "relevant" in described:
-        yield f"relevant by its bandwidths: {listed(described['relevant'][label], str) or 'no variable'}"
+        relevant = listed(described["relevant"][label], str) or "no variable"
+        yield f"relevant (by the bandwidths of the class): {relevant}"
 
 
 # Results of commands
 
 
 def score_table(scores: Mapping[str, Scores], rows_held_out: str) -> Table:
-    """Scores of classifiers side by side; the first one has intervals."""
+    """Return a table of scores, a column per classifier; the first classifier has intervals."""
     own, *others = scores
     title = f"Held out: {rows_held_out}; with 95% intervals"
     table = Table(title=title, title_justify="left", show_edge=False)
     table.add_column("score", no_wrap=True)
     table.add_column(own, no_wrap=True)
-    for name in others:  # in several lines, so that all columns fit into 80 letters
+    for name in others:  # names are broken into lines, so that the table is at most 80 characters wide
         width = max(map(len, name.split()))
         table.add_column(name, min_width=width, max_width=width)
     for key, (name, _) in SCORES.items():
@@ -264,7 +269,7 @@ def score_table(scores: Mapping[str, Scores], rows_held_out: str) -> Table:
 
 
 def class_score_table(scores: Scores) -> Table:
-    """Scores of each class; recall and precision have intervals."""
+    """Return a table of the scores of each class; recall and precision have intervals."""
     table = Table("class", "rows", "recall", "precision", "F1", "AUC", show_edge=False)
     for label, each in scores.by_class.items():
         shares = (
@@ -275,13 +280,13 @@ def class_score_table(scores: Scores) -> Table:
 
 
 def _score_text(value: float | None, digits: int, interval: tuple[float, float] | None = None) -> str:
-    """A score, with its interval if it has one; empty if the score is not defined."""
+    """Return a score as text, with its interval if there is one; empty if the score is not defined."""
     text = "" if value is None else f"{value:.{digits}f}"
     return text if interval is None else f"{text} ({interval_text(interval, f'.{digits}f')})"
 
 
 def explanation_data(explanation: Explanation, row: int, name: str | None) -> dict[str, Any]:
-    """The explanation of one row, which may have a name."""
+    """Return the data of the explanation of a row; `row` is its number, `name` its id or None."""
     keys = ("label", "rival", "base", "log_odds", "effective_rows", "nearest", "typicality", "novel")
     support = explanation.support_to_frame().rename(columns={"training_row": "row", "name": "id"})
     return {
@@ -297,7 +302,7 @@ def explanation_data(explanation: Explanation, row: int, name: str | None) -> di
 
 
 def explanation_words(explanation: Explanation, title: str) -> Iterator[RenderableType]:
-    """The explanation of one row as sentences and a table; sentences call the row by its title."""
+    """Yield the explanation of a row: sentences, in which the row is called `title`, and a table."""
     sentences = explanation.sentences(0, title)
     yield from (sentences[key] for key in ("label", "place", "reasons", "odds"))
     evidence = explanation.evidence[0]
@@ -313,7 +318,7 @@ def explanation_words(explanation: Explanation, title: str) -> Iterator[Renderab
 
 
 def sample_size_data(sizes: SampleSizes) -> dict[str, Any]:
-    """Data of the bound of algorithm 4."""
+    """Return the data of the sample sizes by algorithm 4."""
     guess = sizes.extrapolation
     keys = ("converged", "reason", "tolerance", "epsilon", "accuracy", "caveats")
     return {
@@ -328,7 +333,7 @@ def sample_size_data(sizes: SampleSizes) -> dict[str, Any]:
 
 
 def learning_curve_data(curve: LearningCurve) -> dict[str, Any]:
-    """Data of a learning curve; an unlimited number of rows becomes null."""
+    """Return the data of a learning curve; an infinite number of rows becomes null in JSON."""
     sizes = [times * curve.n_rows for times in (1, *TIMES, math.inf)]
     return {
         "rows": by_class(curve.classes, curve.sizes),

@@ -17,7 +17,7 @@ from corral.cli.shared import visible
 if TYPE_CHECKING:
     import pandas as pd
 
-# Row of the new penguin that is explained: a chinstrap with the longest bill of its species, 58 mm.
+# Row number of the penguin that is explained: a chinstrap with the longest bill of its species, 58 mm.
 _LONG_BILL = "29"
 
 
@@ -28,11 +28,12 @@ def demo(
     ] = Path("corral-demo"),
     jobs: Jobs = -1,
 ) -> None:
-    """Fit, predict and explain on two example tables, and write tables, models and reports to look at.
+    """Fit, predict and explain on two example tables; tables, models and reports are written to FOLDER.
 
-    The first table is the paper's ten groups. They have thirty variables, x0 to x29. Group g is concentrated
-    around 0.5 in six of them, from x(g-1) on, and uniform on (0, 1) in the other 24. The second table is the
-    Palmer penguins, with missing values and columns of text; the year of the measurement is left out.
+    The first table has the paper's ten groups as classes, and thirty variables, x0 to x29. Group g is
+    concentrated around 0.5 in the six variables from x(g-1) on, and uniform on (0, 1) in the other 24
+    variables. The second table is the Palmer penguins, with missing values and columns of text; the year of
+    the measurement is left out.
     """
     import pandas as pd
 
@@ -57,14 +58,17 @@ def demo(
             write_table(path, table)
     _show(paths["groups"], "group", "--id id", "new0000", jobs)
     right = (pd.read_csv(paths["groups"][3])["label"] == tables["groups"][1]["group"]).mean()
-    typer.echo(f"{right:.0%} of these labels are right; the Bayes rule reaches about 91%, the paper 67%.\n")
+    typer.echo(
+        f"{right:.0%} of these labels are right; the Bayes rule reaches about 91%, the classifier of the "
+        "paper 67%.\n"
+    )
     _show(paths["penguins"], "species", "--drop year", _LONG_BILL, jobs)
     pages = f"{paths['groups'][-1]} and {paths['penguins'][-1]}"
     typer.echo(visible(f"Open the reports in a browser: {pages}"))
 
 
 def _groups(n_per_class: int, seed: int, prefix: str) -> pd.DataFrame:
-    """A table of the paper's ten groups, with ids that begin with a prefix."""
+    """Return a table of the paper's ten groups, with ids that begin with `prefix`."""
     import pandas as pd
 
     from corral.datasets import make_ten_groups
@@ -75,7 +79,7 @@ def _groups(n_per_class: int, seed: int, prefix: str) -> pd.DataFrame:
 
 
 def penguins() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Two tables of penguins, with a tenth of the rows in the second."""
+    """Return training rows and new rows of the penguins; a tenth of the rows is new."""
     from corral.datasets import load_penguins
 
     measured, species = load_penguins(return_X_y=True)
@@ -85,7 +89,7 @@ def penguins() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _show(paths: list[Path], target: str, column_option: str, row: str, jobs: int) -> None:
-    """Run fit, predict and explain, and print each command; `column_option` is --id or --drop of a column."""
+    """Run and print fit, predict and explain; `column_option` is --id or --drop with a column."""
     table, new, model, labels, plot, page = paths
     option, column = column_option.split()
     _show_command(f"fit {table} --target {target} {column_option} --model {model} --report {page}")

@@ -1,4 +1,4 @@
-"""`corral explain` and `corral info`: the reasons for the label of a row, and the content of a model file."""
+"""`corral explain` shows why a row gets its label; `corral info` shows the content of a model file."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ from corral.cli.shared import check_different, load_classifier, naming_column
 _PLOTS = (".png", ".svg", ".pdf")
 
 _ROW_TEXT = (
-    "Which row of the table: its id in the column that was given to 'corral fit --id', or, unless ids are "
-    "whole numbers, its number, from 0 on; may be repeated."
+    "The row to explain: its id (in the column given to corral fit --id) or its row number, counted from 0. "
+    "If "
+    "the ids are whole numbers, only ids are accepted. Give --row again for further rows."
 )
-_AGAINST_TEXT = "Compare with this class instead of the second most probable."
-_PLOT_TEXT = "Also draw it to a .png, .svg or .pdf file."
+_AGAINST_TEXT = (
+    "The class to compare the label with; by default the class with the next largest product of prior and "
+    "density."
+)
+_PLOT_TEXT = "Also draw the explanation of a single row to this .png, .svg or .pdf file."
 
 
 @program.command(
@@ -33,7 +37,9 @@ def explain(
     table: options.TablePath,
     row: Annotated[list[str], typer.Option(metavar="ROW", help=_ROW_TEXT)],
     against: Annotated[str | None, typer.Option(metavar="CLASS", help=_AGAINST_TEXT)] = None,
-    n_rows: Annotated[int, typer.Option("--rows", help="How many training rows to list.", min=1)] = 5,
+    n_rows: Annotated[
+        int, typer.Option("--rows", help="The number of similar training rows to list.", min=1)
+    ] = 5,
     plot: Annotated[Path | None, file_option("--plot", "-p", text=_PLOT_TEXT)] = None,
     na_values: options.NaValues = None,
     sep: options.Separator = None,
@@ -42,12 +48,13 @@ def explain(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Explain why a row gets its label rather than another, by the variables and by similar training rows.
+    """Explain why a row gets its label, by its variables and by similar training rows.
 
-    The evidence of a variable is what it adds to the logarithm of the odds of the label and the other class,
-    averaged over the orders in which the variables can be added. With the priors it sums to these odds. If a
-    row is novel, unlike all training rows, the answer says so and names the variables that make it unlike
-    the class nearest to it.
+    The evidence of a variable is what the variable adds to the log odds of the label against the other class,
+    averaged over the orders in which the variables can be added. The log odds of the priors plus the evidence
+    of all variables are the log odds of the label against the other class. If the row is novel, which means
+    that it is unlike all training rows, the output lists the variables in which it differs from the nearest
+    class.
     """
     from corral.cli.columns import read_rows
     from corral.cli.console import Output, explanation_data, explanation_words
@@ -57,22 +64,25 @@ def explain(
 
     check_different(model, table, plot)
     if plot is not None and plot.suffix.lower() not in _PLOTS:
-        raise ValueError(f"{plot} must end in {', '.join(_PLOTS)} to say what it is.")
+        raise ValueError(
+            f"{plot} must end in {', '.join(_PLOTS[:-1])} or {_PLOTS[-1]}, because the ending sets the file "
+            "format."
+        )
     check_kinds((plot, PLOT))
     fitted, variables = load_classifier(model, table, na_values, explains=True)
     file = open_table(table, sep, decimal, encoding)
     rows = read_rows(file, variables, row, naming_column(fitted, file))
     variables.note_unknown_categories()
     if plot is not None and len(rows) > 1:
-        raise ValueError(f"--plot draws one row, and --row names {len(rows)}.")
+        raise ValueError(f"--plot draws a single row, but {len(rows)} rows were given by --row.")
     rival = None if against is None else class_named(against, fitted.classes_)
     data, brief, full = [], [], list[Any]()
     for number, name, sample in rows:
         explanation = fitted.explain(sample, against=rival, n_rows=n_rows)
         if rival is not None and explanation.label[0] == rival:
             raise ValueError(
-                f"row {name or number} has the label {against!r} itself: name another class by --against, or "
-                "none."
+                f"row {name or number} has the label {against!r}: give another class to --against, or leave "
+                "--against out."
             )
         if plot is not None:
             note_replaced(plot)
@@ -105,7 +115,7 @@ def info(model: options.ModelPath, as_json: options.AsJson = False, quiet: optio
 
 
 def _draw(explanation: Any, path: Path) -> None:
-    """Draw an explanation to a file, which is replaced as a whole."""
+    """Draw an explanation to a file, which is replaced completely or not at all."""
     from io import BytesIO
 
     import matplotlib as mpl
@@ -114,9 +124,11 @@ def _draw(explanation: Any, path: Path) -> None:
     from corral.display import ExplanationDisplay
     from corral.files.atomic import replacing
 
-    mpl.use("agg")  # without a window
+    mpl.use("agg")  # the backend that opens no window
     figure = ExplanationDisplay.from_explanation(explanation, sample=0).figure_
-    content = BytesIO()  # not the file: matplotlib would replace its errors by others
+    content = (
+        BytesIO()
+    )  # not the file, because matplotlib would replace errors of the file by errors of its own
     figure.savefig(content, format=path.suffix[1:].lower(), bbox_inches="tight")
     plt.close(figure)
     with replacing(path) as part:

@@ -1,4 +1,4 @@
-"""`corral fit`: a model, its scores on held-out rows, and the variables that describe each class."""
+"""`corral fit`: fit a model, score it on held-out rows, and show the variables that describe each class."""
 
 from __future__ import annotations
 
@@ -31,24 +31,32 @@ if TYPE_CHECKING:
 _MODEL_TEXT = "Write the model to this file."
 _REPORT_TEXT = "Write a report to this file."
 _ESTIMATOR_TEXT = (
-    "cv pools several densities and calibrates them; rodeo is the paper's rule, on columns scaled by their "
-    "range; lspc is its rival, on standardized columns."
+    "cv is a calibrated pool of several density models; rodeo is the paper's classifier, on columns scaled "
+    "by "
+    "their range; lspc is the classifier that the paper compares with, on standardized columns."
 )
 _PRIORS_TEXT = (
-    "Priors of the classes: their shares in the table, the default, so that probabilities fit tables like "
-    "this one, or equal ones. Not for lspc."
+    "Priors of the classes: empirical, the shares of the classes in the table (the default), or uniform, the "
+    "same "
+    "prior for every class. Not for lspc."
 )
 _SCALE_TEXT = (
-    "How columns are scaled before bandwidths are chosen, by default range for rodeo and standard for lspc. "
-    "Not for cv, which uses several scales."
+    "How columns are scaled before bandwidths are chosen; by default range for rodeo and standard for lspc. "
+    "Not "
+    "for cv, which uses several scales."
 )
 _TEST_SIZE_TEXT = (
-    "Share of rows that is held out once for the scores, 0.25 by default; tables of fewer than 1000 rows "
-    "have 5 folds instead."
+    "Share of the rows that is held out for the scores, 0.25 by default. Tables with fewer than 1000 rows "
+    "have 5 "
+    "folds by default instead."
 )
-_CV_TEXT = "Number of folds, each of which is held out once; 5 by default for fewer than 1000 rows."
+_CV_TEXT = (
+    "Number of folds for the scores; each fold is held out once. 5 by default for fewer than 1000 rows."
+)
 _LEAST_TEXT = (
-    "Leave out classes of fewer than N rows, duplicates not counted, or with --group of fewer than N groups."
+    "Leave out classes with fewer than N rows, not counting duplicates; with --group, classes with fewer "
+    "than N "
+    "groups."
 )
 
 
@@ -89,12 +97,12 @@ def fit(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Fit a classifier, score it on held-out rows beside baselines, and show what describes each class.
+    """Fit a classifier, compare it with baselines on held-out rows, and show the variables of each class.
 
-    The model, and the variables shown, are from all rows; the scores are from held-out rows. Below 1000 rows
-    each row is held out once, in 5 folds; otherwise a quarter of the rows is held out. Columns of text hold
-    categories. Values may be missing; a missing value is no evidence for or against any class. lspc takes
-    only numbers without missing values.
+    The model is fitted to all rows. The scores are measured on held-out rows, by models that were fitted
+    without them: with fewer than 1000 rows, each row is held out once, in 5 folds; otherwise a quarter of the
+    rows is held out. Columns of text become categories. Values may be missing; a missing value is no evidence
+    for or against any class. lspc accepts only numbers without missing values.
     """
     from corral.cli.columns import training_rows
     from corral.cli.console import Output
@@ -109,7 +117,10 @@ def fit(
     check_kinds((model, MODEL), (report, REPORT))
     _refuse_contradictions(estimator, priors, group, goal, report)
     if cv is not None and test_size is not None:
-        raise ValueError(f"--cv {cv} and --test-size {test_size:g} are two ways to hold rows out: take one.")
+        raise ValueError(
+            f"--cv {cv} and --test-size {test_size:g} are different ways to hold out rows: use only one of "
+            "them."
+        )
     unfitted = _estimator(estimator, priors or "empirical", scale, seed, out)
     file = open_table(table, sep, decimal, encoding)
     na_values = list(dict.fromkeys(na_values or ()))
@@ -129,8 +140,8 @@ def fit(
     if estimator == "lspc":
         X = as_numbers(X, file)
     row_groups = RowGroups.from_table(X, y, groups)
-    advice = f"leave such classes out by --drop-small-classes {cv or 2}"
-    advice = f"take a smaller --cv, or {advice}" if cv else advice
+    advice = f"leave small classes out by --drop-small-classes {cv or 2}"
+    advice = f"use a smaller --cv, or {advice}" if cv else advice
     splits = split_rows(y, row_groups, test_size=test_size, cv=cv, seed=seed, if_few_rows=advice)
     if not quiet:
         note_findings(X, y, groups, group, categorical or ())
@@ -166,9 +177,9 @@ def _fit_and_score(
     splits: Sequence[Split],
     out: Output,
 ) -> tuple[Any, dict[str, HeldOut]]:
-    """Fit all rows, and predict held-out rows by the same classifier and by baselines.
+    """Fit a classifier to all rows, and predict held-out rows by the same classifier and by baselines.
 
-    Duplicates and dates are noted once for all rows, and not by each fit.
+    Warnings about duplicates and dates are ignored here; `_note_dates_and_duplicates` prints them once.
     """
     from corral.cli.variables import without_dates
     from corral.estimators.tables import ColumnKindWarning
@@ -186,7 +197,7 @@ def _fit_and_score(
         held_out["most frequent class"] = held_out[name].frequencies()
         out.step(f"{name} with all rows")
         fitted = fit_by_groups(unfitted, X, y, row_groups)
-    if out.bars:  # shown only during the fit
+    if out.bars:  # progress is shown only during the fit, not by the model that is saved
         for each in (fitted, *(part.estimator for part in held_out[name].parts)):
             if hasattr(each, "verbose"):
                 each.verbose = 0
@@ -194,17 +205,17 @@ def _fit_and_score(
 
 
 def _note_dates_and_duplicates(fitted: Any, row_groups: RowGroups) -> None:
-    """Note which variables each column of dates has become, and how many rows are duplicates."""
+    """Print notes about the variables made from dates, and about the number of duplicates."""
     for each in fitted.encoding_.dates if hasattr(fitted, "encoding_") else ():
         name = str(fitted.feature_names_in_[each.position])
-        remedy = f"--categorical {shlex.quote(name)} makes categories of them"
+        remedy = f"--categorical {shlex.quote(name)} makes the dates categories"
         note(f"{dates_as_variables(name, each.parts, each.assumed_order, remedy)}.")
     if row_groups.n_duplicates:
         note(duplicate_rows(row_groups.n_duplicates, row_groups.duplicates.size))
 
 
 def _write_report(path: Path, fitted: Any, X: Any, y: Any, goal: float | None, **shown: Any) -> None:
-    """Write a report; if there is a goal, it says what more rows would bring."""
+    """Write a report, with a learning curve if there is a goal."""
     from corral.planning import LearningCurve
     from corral.report import write_report
 
@@ -221,11 +232,13 @@ def _refuse_contradictions(
     goal: float | None,
     report: Path | None,
 ) -> None:
-    """Refuse options that the estimator does not have, and a goal without a report."""
+    """Raise ValueError for options that the estimator does not have, and for a goal without a report."""
     if priors is not None and estimator == "lspc":
         raise ValueError(f"--priors {priors} is not for --estimator lspc, which has no priors.")
     if group is not None and estimator == "lspc":
-        raise ValueError("--group is not for --estimator lspc, which chooses its parameters by single rows.")
+        raise ValueError(
+            "--group is not for --estimator lspc, which holds out single rows to choose its parameters."
+        )
     if goal is not None and (report is None or estimator != "cv"):
         raise ValueError(
             f"--goal {goal:g} is for the report of --estimator cv: add --report, or see 'corral sample-size'."
@@ -239,7 +252,7 @@ def _answer(
     facts: Mapping[str, Any],
     written: Mapping[str, Path | None],
 ) -> None:
-    """Print the scores of a classifier and of baselines, and describe the classifier."""
+    """Print the scores of a classifier and of the baselines, and the description of the classifier."""
     from dataclasses import asdict
 
     from corral.cli.console import class_score_table, describe, description, score_table
@@ -270,12 +283,12 @@ def _answer(
 
 
 def _estimator(name: str, priors: Any, scale: str | None, seed: int, out: Output) -> Any:
-    """The estimator that the options describe."""
+    """Return the unfitted estimator that the options describe."""
     from corral import CorralClassifier, LSPClassifier, RodeoClassifier
 
     scaling: Any = {} if scale is None else {"scale": None if scale == "none" else scale}
     if name == "lspc":
-        # The paper's rule, None, needs columns on one scale, and columns of a table seldom are.
+        # The paper uses no scaling, but columns of a table rarely have the same scale.
         return LSPClassifier(random_state=seed, **{"scale": "standard", **scaling})
     if name == "rodeo":
         return RodeoClassifier(priors=priors, random_state=seed, verbose=out.bars, **scaling)

@@ -1,7 +1,8 @@
-"""The format of a table's file: its kind, its packing and, for text, separator, decimal mark and encoding.
+"""Detect the format of a table file: kind, compression and, for text, separator, decimal mark and encoding.
 
-They follow from the name, the content and the options. Separator, decimal mark and encoding are detected
-where no option gives them: spreadsheets of much of Europe write ``1,5;2,5`` in Windows-1252.
+The name of the file determines its kind and compression, and its first bytes correct the kind of a file named
+as text. Separator, decimal mark and encoding are detected from the content, unless an option sets them: in
+much of Europe, spreadsheets write ``1,5;2,5`` in Windows-1252.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _ONLY_READ = (".xls", ".xlsb", ".ods")
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
 
-# First bytes of a file, as regular expressions, and the kind and packing that they show: the name may differ.
+# Regular expressions for the first bytes of a file, and the kind and compression of such files.
 _STARTS: dict[bytes, tuple[Kind, str]] = {
     rb"\x1f\x8b": ("text", ".gz"),
     rb"BZh[1-9]": ("text", ".bz2"),
@@ -54,7 +55,7 @@ _STARTS: dict[bytes, tuple[Kind, str]] = {
     rb"\xd0\xcf\x11\xe0": ("Excel", ""),
 }
 
-# In the order in which they are tried: names and texts often contain a separator that comes later.
+# In the order in which they are tried: the later ones occur more often within names and texts.
 _COMMON_SEPARATORS = ("\t", ";", "|", ",", " ")
 _NAMED_SEPARATORS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 
@@ -65,12 +66,12 @@ _BOMS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-# Reads UTF-8 with and without a byte order mark.
+# This codec reads UTF-8 with and without a byte order mark.
 _UTF8 = "utf-8-sig"
 _WINDOWS = "cp1252"
 _NOT_WINDOWS = {0x81, 0x8D, 0x8F, 0x90, 0x9D}  # bytes that Windows-1252 does not use
 
-# Separator and decimal mark are detected in the first bytes and rows of a file.
+# Numbers of bytes and rows from which separator and decimal mark are detected.
 _HEAD = 1 << 17
 _HEAD_ROWS = 500
 _BLOCK = 1 << 20
@@ -84,18 +85,18 @@ _POINTED_THOUSANDS = r"\s*[+-]?[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+)?\s*"
 
 @dataclass(eq=False)
 class TableFile:
-    """The file of a table and its format; converted to text, its name in messages."""
+    """The file of a table and its format. As text, it is its name in messages."""
 
     path: Path  # or STANDARD_STREAM
     kind: Kind
     packing: str = ""  # a suffix such as .gz
     buffer: IO[bytes] | None = None  # the content of the standard input, which can be read only once
-    separator: str = ","  # of text; a space stands for any number of spaces and tabs
+    separator: str = ","  # of a text file; a space means any number of spaces and tabs
     decimal: str = "."
     encoding: str = _UTF8  # as Python calls it
     n_before: int = 0  # lines before the line of column names
     columns: list[str] = field(default_factory=list)  # their names
-    has_row_names: bool = False  # whether the first column of a text has no name above it, as R writes it
+    has_row_names: bool = False  # whether the first column of a text file has no name, as in files of R
 
     def __str__(self) -> str:
         return "the standard input" if self.buffer is not None else str(self.path)
@@ -112,7 +113,7 @@ class TableFile:
 
     @contextmanager
     def opened(self) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-        """The unpacked content, and the file itself, whose position shows how much has been read."""
+        """Yield a stream of the uncompressed content, and the file itself, whose position is the progress."""
         with ExitStack() as open_files:
             file = self.buffer or open_files.enter_context(self.path.open("rb"))
             file.seek(0)
@@ -120,9 +121,9 @@ class TableFile:
 
 
 def named_kind(path: Path, *, is_read: bool = False) -> tuple[Kind, str]:
-    """Kind and packing of a file by its name; the standard streams are text.
+    """Return the kind and compression of a file according to its name; the standard streams are text.
 
-    Some kinds of spreadsheets can be read and not written.
+    `is_read` allows the kinds of spreadsheets that can be read but not written.
     """
     if path == STANDARD_STREAM:
         return "text", ""
@@ -133,20 +134,21 @@ def named_kind(path: Path, *, is_read: bool = False) -> tuple[Kind, str]:
     kind = _KINDS[suffix] if suffix in suffixes else None
     if kind is None or (packing and kind != "text"):
         raise ValueError(
-            f"{path} must end in {', '.join(suffixes)} to say what it is; text may be packed: "
-            f"{', '.join('.csv' + each for each in _PACKED)}."
+            f"{path} must end in {', '.join(suffixes)}, because the ending sets the "
+            "file "
+            f"format; text may be compressed: {', '.join('.csv' + each for each in _PACKED)}."
         )
     return kind, packing
 
 
 def named_separator(path: Path) -> str:
-    """The usual separator of a text file of this name."""
+    """Return the usual separator of a text file with this name."""
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     return next((_SEPARATORS[suffix] for suffix in reversed(suffixes) if suffix in _SEPARATORS), ",")
 
 
 def recognize(path: Path, separator: str | None, decimal: str | None, encoding: str | None) -> TableFile:
-    """Detect the format of a file where options do not give it; note what its name does not show."""
+    """Detect what options do not set of the format of a file; print a note if the format is unusual."""
     separator, encoding = _check_options(separator, encoding)
     kind, _ = named_kind(path if path == STANDARD_STREAM else check_readable(path), is_read=True)
     file = TableFile(path, kind)
@@ -161,7 +163,7 @@ def recognize(path: Path, separator: str | None, decimal: str | None, encoding: 
             return file
     for option, value in (("--sep", separator), ("--decimal", decimal), ("--encoding", encoding)):
         if value is not None:
-            raise ValueError(f"{option} is for text, and {file} is a file of {file.kind}.")
+            raise ValueError(f"{option} is only for text files, but {file} is a file of {file.kind}.")
     return file
 
 
@@ -178,13 +180,13 @@ def _check_options(separator: str | None, encoding: str | None) -> tuple[str | N
         b"a".decode(name, errors="ignore")  # raises for codecs that do not decode to text
     except (LookupError, ValueError):
         raise ValueError(
-            f"--encoding: there is no encoding {encoding!r}; utf-8, utf-16, cp1252 and latin-1 are some."
+            f"--encoding: there is no encoding {encoding!r}; examples are utf-8, utf-16, cp1252 and latin-1."
         ) from None
     return separator, _UTF8 if name == "utf-8" else name
 
 
 def _by_content(file: TableFile) -> tuple[Kind, str]:
-    """Kind and packing of a file; for a file named as text its first bytes decide."""
+    """Return the kind and compression of a file; the first bytes decide if the name is of a text file."""
     with file.opened() as (stream, _):
         start = stream.read(8)
     if not start:
@@ -196,7 +198,7 @@ def _by_content(file: TableFile) -> tuple[Kind, str]:
 
 @contextmanager
 def packed(file: IO[bytes], packing: str, mode: Literal["rb", "wb"]) -> Iterator[Any]:
-    """A stream that unpacks what is read from a file, or packs what is written, always to the same bytes."""
+    """Yield a stream that decompresses a file that is read, or compresses a file that is written."""
     stream: Any
     match packing:
         case "":
@@ -219,7 +221,7 @@ def packed(file: IO[bytes], packing: str, mode: Literal["rb", "wb"]) -> Iterator
 
 @contextmanager
 def reading(file: TableFile) -> Iterator[None]:
-    """Turn errors of other packages into one sentence on why a file cannot be unpacked or read."""
+    """Replace errors of other packages by one sentence on why a file cannot be read."""
     import pyarrow as pa
     from pandas.errors import EmptyDataError, ParserError
     from python_calamine import CalamineError
@@ -236,9 +238,9 @@ def reading(file: TableFile) -> Iterator[None]:
         reason = _reason(error).removeprefix("Error tokenizing data. C error: ")
         raise ValueError(f"{file} is not a proper table: {reason}.") from None
     except (EOFError, lzma.LZMAError, zlib.error) as error:
-        raise ValueError(f"{file} cannot be unpacked, and may be cut short: {_reason(error)}.") from None
+        raise ValueError(f"{file} cannot be decompressed, and may be incomplete: {_reason(error)}.") from None
     except (CalamineError, pa.ArrowException) as error:
-        damage = "; it may be damaged, or be locked" if file.kind == "Excel" else ""
+        damage = "; it may be damaged or locked" if file.kind == "Excel" else ""
         raise ValueError(f"{file} cannot be read as {file.kind}: {_reason(error)}{damage}.") from None
     except OSError as error:
         raise OSError(f"{file} cannot be read: {error.strerror or error}.") from None
@@ -252,7 +254,7 @@ def _reason(error: Exception) -> str:
 
 
 def _set_dialect(file: TableFile, separator: str | None, decimal: str | None, encoding: str | None) -> None:
-    """Set separator, decimal mark and encoding; detect and note those that are not given."""
+    """Set separator, decimal mark and encoding; detect those without an option, and note unusual ones."""
     file.encoding = encoding or _find_encoding(file)
     with file.opened() as (stream, _):
         head = stream.read(_HEAD)
@@ -260,7 +262,7 @@ def _set_dialect(file: TableFile, separator: str | None, decimal: str | None, en
     is_cut = len(head) == _HEAD
     if is_cut:
         text = text[: text.rfind("\n") + 1] or text
-    # Spreadsheets write such a first line, and read it.
+    # Some spreadsheets write a first line such as sep=; for other spreadsheets.
     first_line = re.match(r'"?sep=(.)"?\r?\n', text)
     if first_line:
         text, file.n_before = text[first_line.end() :], 1
@@ -279,12 +281,12 @@ def _set_dialect(file: TableFile, separator: str | None, decimal: str | None, en
 
 
 def _find_encoding(file: TableFile) -> str:
-    """The encoding of a text file: a Unicode with its mark, else UTF-8, else Windows-1252.
+    """Return the encoding of a text file: by its byte order mark, else UTF-8, else Windows-1252.
 
-    The file is read to its end, where the first letter beyond ASCII may stand.
+    The whole file is read, because the first letter beyond ASCII may be at its end.
     """
     decoder = codecs.getincrementaldecoder("utf-8")(errors="surrogateescape")
-    n_letters, wrong = 0, b""  # beyond ASCII: letters in UTF-8, and bytes that are no UTF-8
+    n_letters, wrong = 0, b""  # letters beyond ASCII in UTF-8, and bytes that are not UTF-8
     with file.opened() as (stream, _):
         block = stream.read(_BLOCK)
         if not block:
@@ -294,7 +296,9 @@ def _find_encoding(file: TableFile) -> str:
                 return encoding
         while block:
             if b"\0" in block:
-                raise ValueError(f"{file} is not text, or needs --encoding: it holds the byte 0x00.")
+                raise ValueError(
+                    f"{file} contains the byte 0x00, so it is not text, or --encoding is needed."
+                )
             text = decoder.decode(block)
             if not text.isascii():
                 wrong += "".join(re.findall("[\udc80-\udcff]", text)).encode("ascii", "surrogateescape")
@@ -310,20 +314,20 @@ def _find_encoding(file: TableFile) -> str:
 
 
 def _remedy(file: TableFile) -> str:
-    """The advice for a text whose encoding was not recognized, with the encoding that it may have."""
+    """Return the advice if an encoding was not recognized, with a guess of the encoding."""
     from charset_normalizer import from_bytes
 
     with file.opened() as (stream, _):
         lines = stream.read(_BLOCK).splitlines(keepends=True)
     guesses = from_bytes(b"".join(line for line in lines if not line.isascii()))
-    # UTF-8 has failed before, and any other Unicode has a mark.
+    # The file is not UTF-8, and UTF-16 and UTF-32 would have a byte order mark.
     name = next((guess.encoding for guess in guesses if not guess.encoding.startswith("utf_")), None)
     guess = f"it may be {name}; " if name else ""
-    return f"{guess}say by --encoding in what it is written, or save it as UTF-8."
+    return f"{guess}set its encoding by --encoding, or save the file as UTF-8."
 
 
 def _cells(text: str, separator: str) -> list[list[str]]:
-    """The first rows of a text, without empty ones."""
+    """Return the cells of the first rows of a text, without empty rows."""
     by_space = separator == " "
     lines = csv.reader(StringIO(text, newline=""), delimiter=separator, skipinitialspace=by_space)
     rows = []
@@ -334,13 +338,13 @@ def _cells(text: str, separator: str) -> list[list[str]]:
 
 
 def _find_separator(text: str, expected: str) -> str:
-    """The character that splits most rows into as many cells as there are names, or one more."""
+    """Return the separator with which most rows have as many cells as there are names, or one more."""
     best, largest_share = expected, 0.0
     for separator in _COMMON_SEPARATORS:
         names, *rows = _cells(text, separator) or [[]]
         if len(names) < 2:
             continue
-        # R writes names of rows without a name above them.
+        # In files of R, the column of row names has no name.
         share = sum(len(row) - len(names) in (0, 1) for row in rows) / len(rows) if rows else 1.0
         if share > largest_share:
             best, largest_share = separator, share
@@ -348,11 +352,11 @@ def _find_separator(text: str, expected: str) -> str:
 
 
 def _have_row_names(rows: Sequence[Sequence[str]], *, is_cut: bool) -> bool:
-    """Whether the first cell of each row is a name of the row, with no column name above it, as R writes it.
+    """Whether the first column has no name and contains row names, as in files of R.
 
-    Then every row has one cell more than there are names. The cause may also be a separator at the end of
-    rows: this is assumed for a single row, and for rows that all end with an empty cell. If the text is cut
-    before the second row, rows may have names.
+    Then every row has one cell more than there are column names. A separator at the end of each row has the
+    same effect; it is assumed if there is a single row, or if all rows end with an empty cell. If the text
+    was cut before the second row, the result is True.
     """
     names, *others = rows or [[]]
     if len(others) < 2:
@@ -361,7 +365,7 @@ def _have_row_names(rows: Sequence[Sequence[str]], *, is_cut: bool) -> bool:
 
 
 def _find_decimal(rows: Sequence[Sequence[str]], separator: str) -> str:
-    """The comma if more cells are numbers with a comma than numbers with a point."""
+    """Return a comma if more cells are numbers with a comma than numbers with a point, else a point."""
     cells = [cell for row in rows[1:] for cell in row]
     commas = [cell for cell in cells if re.fullmatch(_WITH_COMMA, cell)]
     # Between semicolons, commas mark decimals; elsewhere they may mark thousands.
@@ -371,13 +375,17 @@ def _find_decimal(rows: Sequence[Sequence[str]], separator: str) -> str:
 
 
 def with_decimal_points(texts: pd.Series[Any]) -> pd.Series[Any]:
-    """A column of texts with points in place of decimal commas.
+    """Return a column of texts with points in place of decimal commas.
 
-    Points mark thousands, as in 1.065 or 1.065,50, if all of them may; otherwise they are decimal points.
+    If all points in the column can be marks of thousands, as in 1.065 or 1.065,50, they are removed;
+    otherwise they are decimal points.
     """
     is_marked = texts.str.fullmatch(_POINTED_THOUSANDS, na=False)
     if is_marked.any() and not texts[~is_marked].str.fullmatch(_WITH_POINT, na=False).any():
-        note(f"column {texts.name!r}: the point marks thousands, as in {texts[is_marked].iloc[0].strip()!r}.")
+        note(
+            f"column {texts.name!r}: points are read as marks of thousands, as in "
+            f"{texts[is_marked].iloc[0].strip()!r}."
+        )
         texts = texts.mask(is_marked, texts.str.replace(".", "", regex=False))
     with_comma = texts.str.fullmatch(_WITH_COMMA, na=False)
     return texts.mask(with_comma, texts.str.replace(",", ".", regex=False))

@@ -1,4 +1,4 @@
-"""`corral predict`: labels and probabilities for the rows of a table, which may be larger than memory."""
+"""`corral predict`: write labels and probabilities for the rows of a table."""
 
 from __future__ import annotations
 
@@ -24,24 +24,27 @@ if TYPE_CHECKING:
     from corral.estimators.evaluated_rows import EvaluatedRows
 
 
-# Number of novel rows that are explained, which is enough to see what they have in common.
+# Only so many novel rows are explained: enough to see which variables make rows novel.
 _MOST_EXPLAINED = 50
 
-_OUT_TEXT = "Table to write, in the format of its name, as TABLE; - is the standard output, as CSV."
+_OUT_TEXT = "Table to write; its ending sets the format. - writes CSV to the standard output."
 _SET_TEXT = (
-    "Also write prediction sets: labels that include the right one with about this probability, such as 0.9, "
-    "in each class."
+    "Also write prediction sets: sets of labels that contain the right label with about this probability in "
+    "each "
+    "class, such as 0.9."
 )
 _COSTS_TEXT = (
-    "Also write the label of least expected cost. FILE is a table with the true classes in its first column "
-    "and the predicted classes in its header."
+    "Also write the label with the least expected cost. FILE is a table of costs with the true classes in "
+    "its "
+    "first column and the predicted classes in its header."
 )
 _REJECT_TEXT = "Cost of giving no label (with --costs)."
 _TYPICALITY_TEXT = (
-    "Whether to write how typical rows are, and which are novel. This takes about as long as the "
-    "probabilities."
+    "Whether to write the typicality of each row and whether the row is novel. This needs about as much time "
+    "as "
+    "the probabilities."
 )
-_KEEP_TEXT = "Also write all columns of TABLE, before the others."
+_KEEP_TEXT = "Also write all columns of TABLE, as the first columns."
 _FORMULAS_TEXT = (
     "In a .csv or .tsv file, put an apostrophe before text that a spreadsheet may run as a formula."
 )
@@ -75,16 +78,17 @@ def predict(
 ) -> None:
     """Write the label and the probability of each class for every row, in the order of the table.
 
-    For models of class densities, two more columns are written: typicality, the share of training rows that
-    are at most as typical of the class that the row is most typical of, and novel, whether the row is less
-    typical than 99 in 100 training rows of all classes. About 1 in 100 rows that are like the training rows
-    is novel, too. If more are, a note names the variables that make them novel, such as one in other units.
+    Models of class densities have two more columns. typicality refers to the class of which the row is most
+    typical: of the training rows of this class and the row itself, the share that is at most as typical of
+    the class as the row. novel is True if the row is less typical than 99 in 100 training rows of all
+    classes. By chance, about 1 in 100 rows that resemble the training rows is also novel. If significantly
+    more rows are novel, a note lists the variables in which they differ, for example because of other units.
 
-    Rows are read and written in chunks, so the table may be larger than memory; only an Excel file is read
-    at once. FILE is replaced when all rows are done, and not before; the standard output ends where an error
-    occurs. Without --id, the column that was given to 'corral fit --id' is kept. If rows are left out and no
-    column names the others, a column of row numbers is added. The model decides what a column holds; a
-    category that no training row has counts as missing.
+    Rows are read and written in chunks, so the table may be larger than memory; only an Excel file is read as
+    a whole. FILE is replaced when all rows are written, and stays as it is if an error occurs. Without --id,
+    the column that was given to 'corral fit --id' is written. If rows are left out and no column identifies
+    the other rows, a column of row numbers is added. Columns are read as numbers, categories or dates as in
+    the training table; a category that no training row has counts as missing.
     """
     import pandas as pd
 
@@ -125,7 +129,7 @@ def predict(
             n_rows += len(rows)
             added = _with_new_names(predictions.columns_of(variables.read(rows, file)), kept)
             written = pd.concat([without_points(rows[kept], to), added], axis=1)
-            if drops_rows and not kept:  # otherwise nothing shows which rows are left
+            if drops_rows and not kept:  # otherwise nothing identifies the rows that are left
                 written.insert(0, "row", rows.index)
             if quote_formulas:
                 written = without_formulas(written, to)
@@ -138,7 +142,7 @@ def predict(
     variables.note_unknown_categories()
     variables.note_empty_columns()
     if n_left_out:
-        note(f"left out {n_left_out} of {n_rows + n_left_out} rows, which lack a value.")
+        note(f"left out {n_left_out} of {n_rows + n_left_out} rows, which have missing values.")
     if formula:
         _note_formula(formula, to)
     novelty = predictions.novelty(n_rows)
@@ -163,7 +167,7 @@ def predict(
 
 @dataclass
 class _Predictions:
-    """The columns that the options ask for, chunk by chunk, and the novel rows of all chunks."""
+    """Computes the columns of the output chunk by chunk, and collects novel rows."""
 
     fitted: Any
     typicality: bool
@@ -171,17 +175,19 @@ class _Predictions:
     costs: Floats | None  # (n_classes, n_classes)
     reject_cost: float | None
     n_novel: int = 0
-    explained: list[EvaluatedRows] = field(default_factory=list)  # the first novel rows
+    explained: list[EvaluatedRows] = field(
+        default_factory=list
+    )  # the first novel rows, at most _MOST_EXPLAINED
 
     def columns_of(self, X: pd.DataFrame) -> pd.DataFrame:
-        """Labels, probabilities and the other columns for the rows of a chunk."""
+        """Return labels, probabilities and the columns of other options for the rows of a chunk."""
         import pandas as pd
 
         from corral.estimators.assessment import probability_columns
         from corral.estimators.decisions import least_costly
         from corral.estimators.evaluated_rows import evaluate_rows
 
-        # Densities are evaluated once for all columns that need them.
+        # Evaluate densities only once, because several columns need them.
         rows = evaluate_rows(self.fitted, X) if self.typicality or self.coverage is not None else None
         proba = self.fitted.predict_proba(X) if rows is None else rows.proba
         classes = self.fitted.classes_
@@ -203,7 +209,7 @@ class _Predictions:
         self.n_novel += positions.size
 
     def novelty(self, n_rows: int) -> list[str]:
-        """Sentences: how many of all rows are novel, and why if that is more than by chance."""
+        """Return sentences on the number of novel rows, and the reasons if they are more than by chance."""
         from corral.estimators.evaluated_rows import novelty_sentences
 
         if not self.typicality:
@@ -218,55 +224,58 @@ class _Predictions:
 
 def _note_formula(formula: str, to: Path) -> None:
     note(
-        f"{'the output' if to == STANDARD_STREAM else to} holds text that a spreadsheet may run as a "
-        f"formula, such as {formula[:40]!r}; --quote-formulas writes an apostrophe before it."
+        f"{'the output' if to == STANDARD_STREAM else to} contains text that a spreadsheet may run as a "
+        f"formula, such as {formula[:40]!r}; --quote-formulas puts an apostrophe before such text."
     )
 
 
 def _id_columns(
     ids: Sequence[str] | None, naming: str | None, variables: Sequence[str], model: Path
 ) -> Sequence[str]:
-    """Columns that name rows, by default that of the fit; variables of the model are refused."""
+    """Return the id columns, by default the id column of the fit; raise ValueError for a variable."""
     ids = ids or ([naming] if naming else [])
     for name in ids:
         if name in variables:
             raise ValueError(
-                f"{name!r} is a variable of {model}, so it does not name rows; "
-                f"to fit a model without it, give corral fit the option --id {name!r}."
+                f"{name!r} is a variable of {model}, so it cannot be an id; to fit a model without this "
+                "variable, "
+                f"use corral fit --id {name!r}."
             )
     return ids
 
 
 def _with_new_names(predictions: pd.DataFrame, kept: Sequence[str]) -> pd.DataFrame:
-    """Predictions with a prefix of their columns if a kept column has the name of one of them."""
+    """Put a prefix before the names of prediction columns if a column of the table has such a name."""
     while set(predictions.columns) & set(kept):
         predictions = predictions.add_prefix("predicted_")
     label = predictions.columns[0]
     if label != "label":
-        note(f"the label is in the column {label!r}, because names of kept columns are taken.")
+        note(
+            f"the label is in the column {label!r}, because TABLE has columns with the names of predictions."
+        )
     return predictions
 
 
 def _check_options(
     fitted: Any, model: Path, coverage: float | None, costs: Path | None, reject_cost: float | None
 ) -> None:
-    """Refuse options that the model or the other options do not allow."""
+    """Raise ValueError for options that do not fit the model or other options."""
     from corral.estimators.decisions import check_reject_cost
     from corral.estimators.validation import check_number
 
     if coverage is not None:
         if not hasattr(fitted, "assess"):
             kind = type(fitted).__name__
-            raise ValueError(f"{model} holds {kind}, and --set needs a model of class densities.")
+            raise ValueError(f"--set needs a model of class densities, but {model} contains {kind}.")
         check_number("--set", coverage, 0.0, 1.0, inclusive=True)
     if reject_cost is not None:
         if costs is None:
-            raise ValueError("--reject-cost needs --costs: what wrong labels cost.")
+            raise ValueError("--reject-cost needs --costs, the table of the costs of wrong labels.")
         check_reject_cost("--reject-cost", reject_cost)
 
 
 def _read_costs(path: Path, classes: NDArray[Any]) -> Floats:
-    """Costs from a table with the true classes in its first column and the predicted ones in its header."""
+    """Read costs (n_classes, n_classes) of each true class (first column) and predicted class (header)."""
     from corral.cli.tables import open_table, read_table
     from corral.estimators.decisions import check_costs
 

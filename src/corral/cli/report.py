@@ -1,4 +1,4 @@
-"""`corral report`: an HTML page about a model and a table."""
+"""`corral report`: write an HTML page about a model and the rows of a table."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from corral.planning import SampleSizes
 
 
-_OUT_TEXT = "Page to write, - for the standard output; by default beside MODEL."
+_OUT_TEXT = "Page to write, or - for the standard output; by default MODEL with the ending .html."
 _OUT = file_option("--out", "-o", text=_OUT_TEXT, metavar="FILE.html", callback=options.output_or_stream)
-_TOLERANCE_TEXT = "Add the sample-size curve down to this bound; needs --target."
+_TOLERANCE_TEXT = (
+    "Add the sample sizes of algorithm 4 down to this bound on the excess error; needs --target."
+)
 
 
 @program.command(
@@ -49,10 +51,10 @@ def report(
 ) -> None:
     """Write a page about a model and the rows of a table: one HTML file that needs no network.
 
-    With --target the page has scores of the model, and shows and counts only rows that are equal to no
-    training row. Rows are compared in every digit, so a training row that was rounded counts as new. If no
-    row is known to be new, all rows count, and the page says so. With --group, which needs --target,
-    intervals count groups instead of rows.
+    With --target, the page has scores of the model, and shows only rows that differ from every training row.
+    Rows are compared in every digit, so a rounded training row counts as new. If no row can be recognized as
+    new, the page shows and scores all rows, with a warning. With --group, which needs --target, the intervals
+    of scores treat groups instead of rows as independent.
     """
     from corral.cli.columns import check_names, new_rows
     from corral.cli.console import Output
@@ -65,9 +67,9 @@ def report(
 
     out = Output(as_json, quiet)
     if tolerance is not None and target is None:
-        raise ValueError("--tolerance needs --target: the sample-size curve is made from classes.")
+        raise ValueError("--tolerance needs --target, because sample sizes are estimated from labelled rows.")
     if group is not None and target is None:
-        raise ValueError("--group needs --target: it is for the intervals of scores.")
+        raise ValueError("--group needs --target, because groups are used for the intervals of scores.")
     refuse_two_questions(tolerance, goal)
     page = model.with_suffix(".html") if to is None else to
     check_different(model, table, page)
@@ -75,14 +77,17 @@ def report(
     fitted, variables = load_classifier(model, table, na_values)
     if goal is not None and hasattr(fitted, "model_") and not fitted.model_.has_all_rows:
         raise ValueError(
-            f"--goal needs all {fitted.model_.n_rows} training rows, and {model} has not kept them all: use "
+            f"--goal needs all {fitted.model_.n_rows} training rows, but {model} contains only some of them: "
+            "use "
             "'corral fit --report --goal' instead."
         )
     file = open_table(table, sep, decimal, encoding)
     if group is not None:
         check_names(file, (group,))
         if group in (target, *variables.names):
-            raise ValueError(f"--group {group!r} is the target or a variable of the model.")
+            raise ValueError(
+                f"--group {group!r} cannot be used: it is the target or a variable of the model."
+            )
     with out.progress(f"Read {file.name}"):
         X, y, groups = new_rows(
             file,
@@ -103,7 +108,7 @@ def report(
             with out.progress("Add rows step by step"):
                 sizes = bounded_sizes(as_numbers(X, file), y, tolerance, seed)
         elif goal is not None:
-            with out.progress("Take rows away"):
+            with out.progress("Fit smaller samples"):
                 sizes = LearningCurve.from_estimator(fitted, goal=goal, random_state=seed)
         note_replaced(page)
         with out.progress("Write the report"):
@@ -122,22 +127,23 @@ def report(
 
 
 def _note_which_rows_count(fitted: Any, n: int, held_out: HeldOut | None) -> None:
-    """Note which of the n rows a report counts, unless all of them are new to the model."""
+    """Print a note about which of the `n` rows a report shows and scores, unless all rows are new."""
     if held_out is not None:
         n_new = len(held_out.truth)
         if n_new < n:
             note(
                 f"{n - n_new} of {n} rows are equal to training rows, in every digit; the report shows and "
-                f"counts only the other {n_new}."
+                f"scores only the other {counted(n_new, 'row')}."
             )
         return
     if not hasattr(fitted, "model_"):
-        why = f"its {type(fitted).__name__} does not keep training rows as they were"
+        why = f"a {type(fitted).__name__} does not contain the original training rows"
     elif not fitted.model_.has_all_rows:
-        why = f"the model has kept only some of its {fitted.model_.n_rows} training rows"
+        why = f"the model contains only some of its {fitted.model_.n_rows} training rows"
     else:
         why = f"all {n} rows are equal to training rows"
     note(
-        f"it is not known whether any row is new to the model, because {why}; the report counts all rows, "
-        "and 'corral fit --report' has scores on held-out rows."
+        f"no row can be recognized as new to the model, because {why}; the report scores all rows. 'corral "
+        "fit "
+        "--report' writes a report with scores on held-out rows."
     )

@@ -1,4 +1,4 @@
-"""`corral sample-size`: how many rows each class needs."""
+"""`corral sample-size`: estimate how many rows are needed."""
 
 from __future__ import annotations
 
@@ -18,16 +18,22 @@ if TYPE_CHECKING:
     from corral.planning import LearningCurve, SampleSizes
 
 
-_TOLERANCE_TEXT = "Run algorithm 4 instead, down to this bound on the excess error; the bound is loose."
-_INITIAL_SIZE_TEXT = "Rows of each class to start with; by default 30, or fewer of small classes."
-_TEST_SIZE_TEXT = "Test rows of each class; by default 50, or fewer."
-_STEP_TEXT = "Rows added in each step; by default 30, or one per class."
-_ALLOCATION_TEXT = "How added rows are divided among classes: as in the paper, the default, or optimally."
+_TOLERANCE_TEXT = (
+    "Run algorithm 4 of the paper instead, down to this bound on the excess error; the bound is loose."
+)
+_INITIAL_SIZE_TEXT = (
+    "Rows per class at the start; by default 30, or a third of the smallest class if that is fewer."
+)
+_TEST_SIZE_TEXT = "Test rows per class; by default 50, or a third of the smallest class if that is fewer."
+_STEP_TEXT = "Rows added in each step; by default 30, or one per class if there are more than 30 classes."
+_ALLOCATION_TEXT = (
+    "How added rows are divided among classes: proportional, as in the paper (the default), or optimal."
+)
 
 
 @program.command(
     "sample-size",
-    short_help="Estimate how many rows each class needs.",
+    short_help="Estimate how many rows are needed.",
     epilog="\b\nExamples:\n  corral sample-size penguins.csv --target species --goal 0.97\n"
     "  corral sample-size penguins.csv --target species --drop year --numeric-only --missing drop-rows"
     " --tolerance 0.6",
@@ -55,12 +61,13 @@ def sample_size(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Estimate from the rows of a table what more rows would bring, and how many rows each class needs.
+    """Estimate how the scores would improve with more rows, and how many rows a goal needs.
 
-    Rows are predicted from halves, quarters and eighths of the others, and the learning curve is
-    extrapolated. With --tolerance, algorithm 4 of the paper bounds the error of its rule instead; the four
-    options below --tolerance belong to it. It takes numbers without missing values only: --numeric-only
-    leaves out other columns, --missing drop-rows leaves out rows with missing values.
+    Models are fitted to halves, quarters and eighths of the rows and score other rows; the learning curve is
+    extrapolated. With --tolerance, algorithm 4 of the paper bounds the excess error of the paper's classifier
+    instead; the four options listed below --tolerance are for algorithm 4. It accepts only numbers without
+    missing values: --numeric-only leaves out other columns, --missing drop-rows leaves out rows with missing
+    values.
     """
     from corral.cli.columns import training_rows
     from corral.cli.console import Output, learning_curve_data, sample_size_data
@@ -73,11 +80,9 @@ def sample_size(
     bound = {"initial_size": initial_size, "test_size": test_size, "step": step, "allocation": allocation}
     given = {name: value for name, value in bound.items() if value is not None}
     if tolerance is None and given:
-        raise ValueError(
-            "--initial-size, --held-out, --step and --allocation are for --tolerance, which was not given."
-        )
+        raise ValueError("--initial-size, --held-out, --step and --allocation need --tolerance.")
     if tolerance is not None and group is not None:
-        raise ValueError("--group is not for --tolerance: algorithm 4 has no groups.")
+        raise ValueError("--group cannot be used with --tolerance: algorithm 4 has no groups.")
     file = open_table(table, sep, decimal, encoding)
     with out.progress(f"Read {file.name}"):
         X, y, groups = training_rows(
@@ -96,7 +101,7 @@ def sample_size(
         note_findings(X, y, groups, group)
     estimate: SampleSizes | LearningCurve
     if tolerance is None:
-        with threads(jobs), out.progress("Take rows away"):
+        with threads(jobs), out.progress("Fit smaller samples"):
             estimate = estimate_sample_sizes(X, y, goal=goal, groups=groups, random_state=seed)
         data = learning_curve_data(estimate)
     else:
@@ -108,13 +113,13 @@ def sample_size(
 
 
 def refuse_two_questions(tolerance: float | None, goal: float | None) -> None:
-    """Refuse both the bound of algorithm 4 and a goal, which is for the learning curve."""
+    """Raise ValueError if both a bound (algorithm 4) and a goal (learning curve) are given."""
     if tolerance is not None and goal is not None:
-        raise ValueError("--tolerance and --goal ask different questions: take one of them.")
+        raise ValueError("--tolerance and --goal are for different estimates: use only one of them.")
 
 
 def bounded_sizes(X: pd.DataFrame, y: NDArray[Any], tolerance: float, seed: int, **given: Any) -> SampleSizes:
-    """Run algorithm 4; by default it starts with at most a third of each class and tests with a third."""
+    """Run algorithm 4; by default at most a third of the smallest class is for the start, a third to test."""
     import numpy as np
 
     from corral.planning import estimate_sample_sizes

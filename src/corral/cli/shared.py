@@ -1,4 +1,4 @@
-"""Functions that several commands share; nothing here imports more than `--help` needs."""
+"""Functions that several commands use. Modules that `--help` does not need are imported inside functions."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from corral.cli.formats import TableFile
     from corral.cli.variables import ModelVariables
 
-# On the command line, the standard input or the standard output.
+# The path - on the command line: the standard input or the standard output.
 STANDARD_STREAM = Path("-")
 
-# Number of names in a list; findings list fewer.
+# Largest number of names in a list. Lists in findings are shorter.
 MOST_NAMED = 12
 
-# Longer words and texts are shortened when they are printed: to their first characters, and a text also to
-# its last ones.
+# Words and texts that are longer are shortened when they are printed: a word to its first characters, a text
+# to its first and last characters.
 _LONGEST_WORD, _SHORTENED_WORD = 300, 60
 _LONGEST_TEXT, _SHORTENED_TEXT = 4000, 1000
 
 
 def visible(text: str) -> str:
-    r"""The text with control characters and other invisible ones escaped as in Python, such as \x1b.
+    r"""Return the text with invisible characters escaped as in Python, such as \x1b.
 
-    Names of classes, columns and categories may be of any length, so very long words are shortened.
+    Very long words and texts are shortened, because names of classes, columns and categories have any length.
     """
     text = re.sub(rf"(\S{{{_SHORTENED_WORD}}})\S{{{_LONGEST_WORD - _SHORTENED_WORD},}}", r"\1…", text)
     if len(text) > _LONGEST_TEXT:
@@ -43,38 +43,38 @@ def visible(text: str) -> str:
 
 
 def listed(names: Sequence[Any], show: Callable[[Any], str] = repr) -> str:
-    """The first names of a list, and how many more there are."""
+    """Return the first names of a list, and the number of further names."""
     return first_names(names, show, MOST_NAMED)
 
 
 def note(message: str) -> None:
-    """Print a note: `app` prints warnings, also from the library, as notes."""
+    """Issue a warning, which `app` prints as a note."""
     warnings.warn(message, stacklevel=2)
 
 
 def check_different(*paths: Path | None) -> None:
-    """Refuse a command that would write a file that it reads, or write a file twice."""
+    """Raise ValueError if two of the paths are the same file."""
     resolved = set()
     for path in paths:
         if path in (None, STANDARD_STREAM):
             continue
         if path.resolve() in resolved:
-            raise ValueError(f"{path} is named twice: every file needs a name of its own.")
+            raise ValueError(f"{path} is given twice: give a different name for each file.")
         resolved.add(path.resolve())
 
 
 def load_classifier(
     path: Path, table: Path, na_values: Sequence[str] | None, *, explains: bool = False
 ) -> tuple[Any, ModelVariables]:
-    """Load a model that predicts probabilities, and explains them if it must; also return its variables.
+    """Load a classifier, and return it with its variables; `explains` requires a model of class densities.
 
-    `table` is the file of the rows: if model and table were given in the wrong order, the error says so.
+    `table` is the file of the rows, to recognize that model and table were given in the wrong order.
     """
     from corral.cli.variables import ModelVariables
     from corral.estimators.tables import UnknownCategoriesWarning
     from corral.files.model_file import is_model, load_model
 
-    # `ModelVariables` counts unknown categories over all parts of a table, the estimator in one part only.
+    # `ModelVariables` counts unknown categories in the whole table, the estimator only in a chunk.
     warnings.filterwarnings("ignore", ".* no training row has", UnknownCategoriesWarning)
     try:
         fitted = load_model(path)
@@ -82,26 +82,30 @@ def load_classifier(
         if table == STANDARD_STREAM or is_model(path) or not is_model(table):
             raise
         raise ValueError(
-            f"{table} is a model, and {path} is none: name the model first, then the table."
+            f"{table} is a model, but {path} is not: give the model first, then the table."
         ) from None
     kind = type(fitted).__name__
     if not hasattr(fitted, "predict_proba"):
-        raise ValueError(f"{path} holds a {kind}, which gives no labels.")
+        raise ValueError(f"{path} contains a {kind}, which cannot predict labels.")
     if explains and not hasattr(fitted, "explain"):
-        raise ValueError(f"{path} holds {kind}, which cannot explain its labels: only class densities can.")
+        raise ValueError(
+            f"{path} contains {kind}, which cannot explain labels: only models of class densities can."
+        )
     if not hasattr(fitted, "feature_names_in_"):
-        raise ValueError(f"{path} was fitted to an array without names, so its columns are not known.")
+        raise ValueError(
+            f"{path} was fitted to an array without column names, so it cannot be used for a table."
+        )
     return fitted, ModelVariables(fitted, na_values)
 
 
 def naming_column(fitted: Any, file: TableFile) -> str | None:
-    """The column that named the training rows of a model, if the table has it."""
+    """Return the id column of the training table; None if there was none or `file` does not have it."""
     column = getattr(fitted, "row_names_column_", None)
     return column if column in file.columns else None
 
 
 def threads(jobs: int) -> AbstractContextManager[Any]:
-    """The number of threads for estimators whose n_jobs is None, as it is in loaded models."""
+    """Return a context in which estimators with n_jobs=None, such as loaded models, use `jobs` threads."""
     import joblib
 
     if jobs == 0:

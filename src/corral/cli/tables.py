@@ -1,4 +1,4 @@
-"""Read tables from files, at once or in chunks. Rows are counted from 0, as in pandas and in `explain`."""
+"""Read tables from files, at once or in chunks. Row numbers begin with 0."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _Streams = tuple[IO[bytes], IO[bytes]]
 _Markers = Mapping[str, list[str]]
 _Chunks = Iterator[tuple[pd.DataFrame, float]]
 
-# Rows of a chunk: large enough that overhead does not count, small enough for any memory.
+# Rows of a chunk: enough rows that the overhead is small, few enough to need little memory.
 CHUNK = 20_000
 
-# The name that pandas gives to an index without a name in files of Parquet and Feather.
+# The name of an index without a name in files of Parquet and Feather that pandas wrote.
 _INDEX = re.compile(r"__index_level_\d+__")
 # Texts that stand for a missing value.
 MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>"]
@@ -35,7 +35,7 @@ MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None",
 def open_table(
     path: Path, separator: str | None = None, decimal: str | None = None, encoding: str | None = None
 ) -> TableFile:
-    """Detect the format and the columns of a file; two columns of the same name are refused."""
+    """Detect the format and the columns of a file; raise ValueError if a column name occurs twice."""
     file = recognize(path, separator, decimal, encoding)
     with reading(file), file.opened() as (stream, _):
         if file.is_typed:
@@ -47,11 +47,11 @@ def open_table(
                 first = _read_excel(file, stream, **options)
             else:
                 first = pd.read_csv(stream, **options, **_csv_options(file))
-            # As pandas names them.
+            # The names that pandas gives to columns without a name.
             file.columns = [name or f"Unnamed: {i}" for i, name in enumerate(first.iloc[0])]
     twice = [name for name, n in Counter(file.columns).items() if n > 1]
     if twice:
-        raise ValueError(f"{file} has the column {twice[0]!r} twice: give every column a name of its own.")
+        raise ValueError(f"{file} has the column {twice[0]!r} twice: give each column a different name.")
     return file
 
 
@@ -64,11 +64,14 @@ def read_chunks(
     size: int = 0,
     on_progress: Callable[[float], None] = lambda share: None,
 ) -> Iterator[pd.DataFrame]:
-    """Yield `columns` and the columns `texts` in chunks of at most `size` rows, numbered continuously.
+    """Yield the columns of a table in chunks; the index of a chunk contains the row numbers in the table.
 
-    `texts` lists, by column, what stands for a missing value; in text files and spreadsheets these columns
-    are read as they are written, such as 01. In other columns empty cells, NA in its many forms and
-    `na_values` are missing. `on_progress` is called after each chunk with the share of the file read so far.
+    Parameters ---------- file : the file. columns : names of columns to read. texts : by column, the texts
+    that stand for a missing value. In text files and spreadsheets, these columns are
+        read as text, so that 01 stays 01. They are read in addition to `columns`.
+    na_values : texts that stand for a missing value in all other columns, besides the texts of `MISSING`.
+    size : largest number of rows in a chunk; `CHUNK` if it is 0.
+    on_progress : called after each chunk with the share of the file that has been read.
     """
     texts = texts or {}
     wanted = list(dict.fromkeys((*columns, *texts)))
@@ -83,7 +86,7 @@ def read_chunks(
     read = _arrow_chunks if file.is_typed else _excel_chunks if file.kind == "Excel" else _csv_chunks
     with reading(file), file.opened() as streams:
         for chunk, share in read(file, streams, markers, texts, size):
-            if len(chunk):  # pandas gives an empty one for a table of names alone
+            if len(chunk):  # pandas yields an empty chunk for a table without rows
                 chunk.index = range(start, start + len(chunk))
                 start += len(chunk)
                 yield chunk[wanted]
@@ -98,29 +101,29 @@ def read_table(
     texts: Mapping[str, Sequence[str]] | None = None,
     na_values: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """The same columns of all rows at once: a text anywhere in a column makes text of all its cells."""
+    """Read all rows at once, as `read_chunks` does; the type of a column depends on all of its cells."""
     return pd.concat(read_chunks(file, columns, texts, na_values, size=sys.maxsize))
 
 
 def near_name(name: str, columns: Sequence[str]) -> str | None:
-    """The column whose name is most similar, in any case; None if no name is similar."""
+    """Return the most similar column name, ignoring case; None if no name is similar."""
     by_folded = {column.casefold(): column for column in reversed(columns)}
     near = get_close_matches(name.casefold(), by_folded, n=1)
     return by_folded[near[0]] if near else None
 
 
 def is_index(column: str, file: TableFile) -> bool:
-    """Whether a column is an index of pandas without a name, which pandas does not show as a column."""
+    """Whether a column is an unnamed index that pandas wrote to the file, not a column of the table."""
     return file.is_typed and _INDEX.fullmatch(column) is not None
 
 
 def text_columns(rows: pd.DataFrame) -> list[str]:
-    """Names of the columns that do not hold numbers."""
+    """Return the names of the columns whose type is not numeric."""
     return [name for name in rows.columns if rows[name].dtype.kind not in "biuf"]
 
 
 def missing_rows(table: pd.DataFrame) -> Bools:
-    """(n_rows,) whether a row has a missing value."""
+    """Return whether each row (n_rows,) has a missing value."""
     is_missing: Bools = table.isna().to_numpy().any(axis=1)
     return is_missing
 
@@ -138,7 +141,7 @@ def _csv_options(file: TableFile) -> dict[str, Any]:
     return options
 
 
-# Readers of each kind of file: they yield chunks, and the share of the table that has been read.
+# A reader for each kind of file, which yields chunks and the share of the table that has been read
 
 
 def _csv_chunks(
@@ -148,7 +151,7 @@ def _csv_chunks(
     options = {"na_values": markers, "keep_default_na": False, "low_memory": False}
     options["dtype"] = dict.fromkeys(texts, str)
     n_bytes, start = max(os.fstat(raw.fileno()).st_size, 1), 0
-    # All columns: with usecols pandas would silently cut rows that are too long.
+    # All columns are read, because with usecols pandas silently drops surplus cells of a row.
     with pd.read_csv(stream, chunksize=size, **options, **_csv_options(file)) as chunks:
         for chunk in chunks:
             _check_index(chunk.index, start, file)
@@ -161,23 +164,23 @@ def _csv_chunks(
 
 
 def _check_index(index: pd.Index[Any], start: int, file: TableFile) -> None:
-    """Refuse rows with more cells than there are names, unless their first cells name the rows.
+    """Raise ValueError if rows have more cells than column names, unless the first cells are row names.
 
-    pandas makes an index of the first cells as soon as the first row has more cells than there are names.
+    pandas takes the first cells as the index if the first row has more cells than there are column names.
     """
     if isinstance(index, pd.RangeIndex) and index.start == start:
         return
     are_numbers = index.dtype.kind in "iu" and bool((np.diff(index.to_numpy()) == 1).all())
     are_names = index.nlevels == 1 and index.dtype.kind not in "iufb" and index.is_unique
     if not (file.has_row_names and (are_numbers or are_names)):
-        raise ValueError(f"{file} is not a proper table: rows have more fields than there are names.")
-    note(f"{file} has one name less than columns, as R writes it: the first column is left out.")
+        raise ValueError(f"{file} is not a proper table: rows have more cells than there are column names.")
+    note(f"{file} has no name for its first column, as in files of R: this column is left out.")
 
 
 def _excel_chunks(
     file: TableFile, streams: _Streams, markers: _Markers, texts: Collection[str], size: int
 ) -> _Chunks:
-    # As objects at first: pandas would convert true, false and missing values to numbers.
+    # Read as objects first, because pandas would convert true, false and missing values to numbers.
     types = {name: str if name in texts else object for name in markers}
     rows = _read_excel(file, streams[0], dtype=types, na_values=markers, keep_default_na=False)
     rows = rows.infer_objects()
@@ -186,7 +189,7 @@ def _excel_chunks(
 
 
 def _read_excel(file: TableFile, stream: IO[bytes], **options: Any) -> pd.DataFrame:
-    """The first sheet of a workbook; an empty one is refused."""
+    """Return the first sheet of a workbook; raise ValueError if it is empty."""
     from python_calamine import CalamineError
 
     try:
@@ -198,7 +201,7 @@ def _read_excel(file: TableFile, stream: IO[bytes], **options: Any) -> pd.DataFr
     if first.empty and not len(first.columns):
         raise ValueError(f"{file} is empty.")
     if len(sheets) > 1:
-        note(f"{file} has {len(sheets)} sheets; the first, {sheets[0]!r}, is read.")
+        note(f"{file} has {len(sheets)} sheets; only the first sheet, {sheets[0]!r}, is read.")
     return first
 
 
@@ -216,7 +219,7 @@ def _arrow_chunks(
     finite = {name: numbers_in(pd.Series(missing, dtype=object)) for name, missing in markers.items()}
     finite = {name: numbers[np.isfinite(numbers)] for name, numbers in finite.items()}
     for batch in batches:
-        # Without the metadata of pandas, which may be damaged.
+        # The metadata of pandas are removed, because they may be damaged.
         chunk = batch.replace_schema_metadata(None).to_pandas()
         for name in names:
             missing = finite[name] if chunk[name].dtype.kind in "biuf" else markers[name]

@@ -1,6 +1,7 @@
-"""Variables of a table: numbers, categories and dates, all of which may be missing.
+"""Convert the columns of a table to variables: numbers, categories or dates, with missing values.
 
-In a fit the content of a column decides what it holds, as in `check`. In a new table the model decides.
+In a fit, the content of a column determines its type, as in `check`. In a new table, columns are read as the
+types that they had in the fit.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from corral.estimators.encoding import (
 )
 from corral.sentences.tables import unknown_categories
 
-# Baselines square numbers, and the sum of many squares must be finite.
+# Larger numbers are refused, because baselines compute sums of squares, which must be finite.
 _LARGEST = 1e150
 
 _TRUTHS = {"true": 1.0, "false": 0.0}
@@ -50,10 +51,10 @@ _TRUTHS = {"true": 1.0, "false": 0.0}
 
 
 def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collection[str]) -> pd.DataFrame:
-    """The table with each column as numbers, categories or dates.
+    """Return the table with each column as numbers, categories or dates.
 
-    A column that is none of them is refused with the finding of `check`. Where a file stores types, text is
-    always categories.
+    A column of another type raises ValueError with the sentence of the finding of `check`. If the file stores
+    types, text is always categories.
     """
     categories = set(categorical)
     dates = dated_columns(table, categories)
@@ -65,7 +66,8 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
     lost = lost_digits(table[list(contents)])
     if lost:
         raise ValueError(
-            f"{file}: {lost}: leave it out by --drop, or make categories of it by --categorical."
+            f"{file}: {lost}: leave the column out by --drop, or use its values as categories by "
+            "--categorical."
         )
     for finding in text_and_numbers(table[texts], contents):
         note(str(finding))
@@ -81,7 +83,7 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
             _refuse_huge(column, content.numbers, file)
             continue
         types = set(column.dropna().map(type))
-        # Numbers and text have no common order, and model files hold no dates.
+        # Numbers and text cannot be sorted together, and model files cannot contain dates.
         if len(types) > 1 or any(issubclass(each, datetime.date) for each in types):
             column = column.map(str, na_action="ignore")
         columns[name] = column.astype("category")
@@ -89,25 +91,27 @@ def learnt_variables(table: pd.DataFrame, file: TableFile, categorical: Collecti
 
 
 def _dates(column: pd.Series[Any]) -> NDArray[Any]:
-    """Cells of a column of dates as a model reads them: dates, text or None."""
+    """Return the cells of a column of dates as estimators accept them: dates, text or None."""
     cells = column if column.dtype.kind == "M" else column.map(str, na_action="ignore")
     dates: NDArray[Any] = cells.astype(object).where(column.notna(), None).to_numpy()
     return dates
 
 
 def _refuse_unreadable(texts: pd.DataFrame, contents: Mapping[str, Content], file: TableFile) -> None:
-    """Refuse columns that are neither numbers nor text, or numbers except for a few cells or for commas."""
+    """Raise ValueError for columns of other types, and for numbers with a few texts or with commas."""
     findings = [*neither_numbers_nor_text(texts, contents, ()), *text_among_numbers(texts, contents)]
     findings += [each for each in numbers_as_text(texts, fewest=1) if each.kind == "numbers with a comma"]
     if findings:
         sentence = sentence_of(findings[0]).removesuffix(".")
         if findings[0].kind == "text among numbers":
-            sentence += "; or leave the column out by --drop, or make categories of it by --categorical"
+            sentence += (
+                "; or leave the column out by --drop, or use its values as categories by --categorical"
+            )
         raise ValueError(f"{file}: {sentence}.")
 
 
 def without_dates(X: pd.DataFrame) -> pd.DataFrame:
-    """The variables with days, months and so on in place of dates, for estimators that take no dates."""
+    """Replace dates by days, months and so on, for estimators that do not accept dates."""
     variables: dict[str, Any] = {}
     for name in X.columns:
         if X[name].dtype.kind in "biuf" or hasattr(X[name].dtype, "categories"):
@@ -121,7 +125,7 @@ def without_dates(X: pd.DataFrame) -> pd.DataFrame:
 
 
 def as_numbers(X: pd.DataFrame, file: TableFile) -> pd.DataFrame:
-    """The variables as floats, for estimators that take only numbers; text and missing values are refused."""
+    """Convert variables to floats; raise ValueError for text and missing values."""
     columns = {}
     for name in X.columns:
         column = X[name].astype(object) if name in text_columns(X) else X[name]
@@ -129,13 +133,13 @@ def as_numbers(X: pd.DataFrame, file: TableFile) -> pd.DataFrame:
         missing, texts = column.isna(), column[np.isnan(numbers)].dropna()
         if len(texts):
             raise ValueError(
-                f"{file}: column {name!r} holds text, such as {_shown(texts.iloc[0])}, where only numbers "
-                "are taken: leave it out by --drop, or all such columns by --numeric-only."
+                f"{file}: column {name!r} holds text, such as {_shown(texts.iloc[0])}, but only numbers are "
+                "accepted: leave it out by --drop, or all columns of text by --numeric-only."
             )
         if missing.any():
             raise ValueError(
-                f"{file}: column {name!r} lacks {missing.sum()} of {len(X)} values, the first in row "
-                f"{missing.idxmax()}: fill them in, or {IF_MISSING}."
+                f"{file}: column {name!r} has no value in {missing.sum()} of {len(X)} rows, first in row "
+                f"{missing.idxmax()}: fill in the values, or {IF_MISSING}."
             )
     return pd.DataFrame(columns, index=X.index)
 
@@ -144,17 +148,24 @@ def as_numbers(X: pd.DataFrame, file: TableFile) -> pd.DataFrame:
 
 
 class ModelVariables:
-    """The variables of a fitted model: how columns of new tables are read, and counts of what they held.
+    """Reads the variables of a fitted model from new tables, and counts their values.
 
     Attributes
     ----------
-    names : the columns that the model takes.
-    categories : categories of the model, by column.
-    empty : columns without any value in training; in new tables anything there counts as missing.
-    dates : columns of dates.
-    na_values : texts that stand for a missing value, given in the fit or now.
-    unknown : by column, how often each value was read that is no category of the model.
-    n_values : by column, how many values were read that are not missing.
+    names : list of str
+        The variables of the model.
+    categories : dict of str to list
+        The categories of each column of categories.
+    empty : list of str
+        Columns that were empty in all training rows. In new tables, their values count as missing.
+    dates : list of str
+        Columns of dates.
+    na_values : list of str
+        Texts that stand for a missing value, given in the fit or in this command.
+    unknown : dict of str to Counter
+        By column, the number of times that each value was read that is not a category of the model.
+    n_values : Counter
+        By column, the number of values that were read and are not missing.
     """
 
     def __init__(self, fitted: Any, na_values: Sequence[str] | None) -> None:
@@ -174,20 +185,20 @@ class ModelVariables:
 
     @property
     def texts(self) -> dict[str, list[str]]:
-        """Columns to read as text, and what stands for a missing value there, as `read_chunks` takes them."""
+        """Columns to read as text, with the texts that stand for a missing value, for `read_chunks`."""
         return {name: [*MISSING, *self.na_values] for name in (*self.categories, *self.dates)}
 
     def read(self, table: pd.DataFrame, file: TableFile) -> pd.DataFrame:
-        """The variables of the rows of a table; categories that the model lacks are kept and counted."""
+        """Return the variables of the rows of a table; unknown categories are kept and counted."""
         rows = table[self.names]
         self.n_values.update({name: int(n) for name, n in rows.notna().sum().items()})
         return pd.DataFrame({name: self._values(rows[name], file) for name in self.names}, index=rows.index)
 
     def _values(self, column: pd.Series[Any], file: TableFile) -> NDArray[Any]:
-        """Categories or numbers of a column; a column that was empty in training may hold anything."""
+        """Return the cells of a column, according to the type that the column had in the fit."""
         if column.name in self.categories:
             return self._categories_in(column)
-        if column.name in self.dates:  # which the model reads
+        if column.name in self.dates:  # the estimator parses the dates
             return _dates(column)
         if column.name in self.empty:
             texts = column.map(str, na_action="ignore").astype(object)
@@ -200,13 +211,13 @@ class ModelVariables:
         if len(texts):
             raise ValueError(
                 f"{file}: column {column.name!r} is not numeric: row {texts.index[0]} holds "
-                f"{_shown(texts.iloc[0])}; mend it, or say --na-values if it stands for a missing value."
+                f"{_shown(texts.iloc[0])}; correct it, or use --na-values if it stands for a missing value."
             )
         _refuse_infinite(column, numbers, file)
         return numbers
 
     def _categories_in(self, column: pd.Series[Any]) -> NDArray[Any]:
-        """Categories of the model, other values as they are, and None for missing values."""
+        """Return categories of the model; unknown values stay as they are, missing values become None."""
         categories = self.categories[str(column.name)]
         convert = str if all(isinstance(each, str) for each in categories) else _number_or_text
         by_value = {convert(each): each for each in categories}
@@ -223,19 +234,19 @@ class ModelVariables:
         return cells
 
     def note_unknown_categories(self) -> None:
-        """Note how many values were no categories of the model."""
+        """Print a note about values that are not categories of the model."""
         if self.unknown:
             note(unknown_categories(self.unknown))
 
     def note_empty_columns(self) -> None:
-        """Note columns that had no value in any row."""
+        """Print a note about columns that are empty in all rows."""
         for name in self.names:
             if name in self.n_values and not self.n_values[name]:
-                note(f"column {name!r} is empty in all rows: labels do without it.")
+                note(f"column {name!r} is empty in all rows, so labels are predicted without it.")
 
 
 def _number_or_text(value: Any) -> float | str:
-    """The number that is written in a cell, where true and false are 1 and 0; else the text."""
+    """Return the number that is written in a cell, with true as 1 and false as 0; else the text."""
     text = str(value)
     try:
         return _TRUTHS[text.casefold()] if text.casefold() in _TRUTHS else float(value)
@@ -246,7 +257,9 @@ def _number_or_text(value: Any) -> float | str:
 def _refuse_infinite(column: pd.Series[Any], numbers: Floats, file: TableFile) -> None:
     sentence = infinite_value(str(column.name), numbers, column.index)
     if sentence:
-        raise ValueError(f"{file}: {sentence}: mend it, or say --na-values inf if it is a missing value.")
+        raise ValueError(
+            f"{file}: {sentence}: correct it, or use --na-values inf if it stands for a missing value."
+        )
 
 
 def _refuse_huge(column: pd.Series[Any], numbers: Floats, file: TableFile) -> None:
@@ -255,7 +268,7 @@ def _refuse_huge(column: pd.Series[Any], numbers: Floats, file: TableFile) -> No
         row = int(is_huge.argmax())
         raise ValueError(
             f"{file}: column {column.name!r} holds {numbers[row]:g} in row {column.index[row]}, which is too "
-            "large to be squared: rescale the column, or leave it out by --drop."
+            "large to compute its square: rescale the column, or leave it out by --drop."
         )
 
 

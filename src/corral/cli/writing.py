@@ -1,6 +1,7 @@
-"""Write tables, whole or not at all, and check which files a command may replace.
+"""Write tables completely or not at all, and check which existing files a command may replace.
 
-A command replaces a file of the kind that it writes, or an empty file, and no other.
+A command may replace an empty file, or a file with the kind of content that it writes: a model, a report, a
+plot, predictions, or a table with the same columns.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from corral.files.atomic import check_replaceable, naming, replacing
 MODEL, REPORT, PLOT = "a model of corral", "a report of corral", "a plot"
 PREDICTIONS = "a table of predictions"
 
-# What the first bytes of every report and of plots contain.
+# Bytes that occur in the first _HEAD bytes of every report and of every plot.
 _HEAD = 2_000
 _REPORT_TAG = b'<meta name="generator" content="corral">'
 _PLOT_SIGNATURES = {".png": b"\x89PNG\r\n\x1a\n", ".pdf": b"%PDF-", ".svg": b"<svg"}
@@ -34,38 +35,38 @@ _REPORT_SUFFIXES = (".html", ".htm", ".xhtml")
 # Suffixes of models that other programs write.
 _OTHER_MODELS = (".pkl", ".pickle", ".joblib", ".onnx")
 
-# OWASP's list of how a formula may begin.
+# The first characters of formulas, from a list of OWASP.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 _MOST_EXCEL_ROWS = 1_048_576
 
 
-# What may be replaced
+# Which files may be replaced
 
 
 def check_kinds(*outputs: tuple[Path | None, str | Sequence[str]]) -> None:
-    """Refuse an output whose name is of another kind, or that would replace a file of another kind.
+    """Raise ValueError if an output has a wrong ending, or would replace a file of another kind.
 
-    A kind is one of the constants above, or the columns of a table.
+    Each output is a path and the kind of its content: one of the constants above, or the columns of a table.
     """
     for path, kind in outputs:
         if path is None or path == STANDARD_STREAM:
             continue
         suffix = path.suffix.lower()
         if kind == REPORT and suffix not in _REPORT_SUFFIXES:
-            raise ValueError(f"{path} must end in .html: a report is a page, and no other kind of file.")
+            raise ValueError(f"{path} must end in .html, because a report is an HTML page.")
         if kind == MODEL and suffix in _OTHER_MODELS:
-            raise ValueError(f"{path} must not end in {suffix}: a model is a file of its own kind (.corral).")
+            raise ValueError(f"{path} must not end in {suffix}, which is another file format; use .corral.")
         if _has_content(check_replaceable(path)) and not _is_of_kind(path, kind):
-            name = kind if isinstance(kind, str) else f"a table of {len(kind)} such columns"
-            raise ValueError(f"{path} is there and is not {name}: remove it, or write to another file.")
+            name = kind if isinstance(kind, str) else f"a table with the same {len(kind)} columns"
+            raise ValueError(f"{path} exists and is not {name}: remove it, or write to another file.")
 
 
 def note_replaced(*paths: Path | None) -> None:
-    """Note files that will be replaced; called when no check can refuse to write them any more."""
+    """Print a note about each file that will be replaced; called after all checks have passed."""
     for path in paths:
         if path is not None and path != STANDARD_STREAM and _has_content(path):
-            note(f"{path} is there and will be replaced.")
+            note(f"{path} exists and will be replaced.")
 
 
 def _has_content(path: Path) -> bool:
@@ -73,7 +74,7 @@ def _has_content(path: Path) -> bool:
 
 
 def _is_of_kind(path: Path, kind: str | Sequence[str]) -> bool:
-    """Whether the content of a file is of a kind."""
+    """Whether the content of a file is of this kind."""
     if kind == MODEL:
         from corral.files.model_file import is_model
 
@@ -91,7 +92,7 @@ def _is_of_kind(path: Path, kind: str | Sequence[str]) -> bool:
 
 
 def _are_predictions(columns: Sequence[str]) -> bool:
-    """Whether the last columns are a label and columns that `corral predict` writes behind it."""
+    """Whether the last columns are a label and the other columns that `corral predict` writes."""
     names = "(p_.*|typicality|novel|in_set_.*|decision)"
     for i, name in enumerate(columns[:-1]):
         label = re.fullmatch("((?:predicted_)*)label", name)
@@ -104,7 +105,7 @@ def _are_predictions(columns: Sequence[str]) -> bool:
 
 
 def may_be_formula(value: Any) -> bool:
-    """Whether a spreadsheet may run a cell as a formula; numbers and signs alone are harmless."""
+    """Whether a spreadsheet may run a cell as a formula. Numbers and single characters are harmless."""
     if not isinstance(value, str) or len(value) < 2 or not value.startswith(_FORMULA_STARTS):
         return False
     try:
@@ -115,12 +116,12 @@ def may_be_formula(value: Any) -> bool:
 
 
 def quoted(value: Any) -> Any:
-    """The value, with an apostrophe before it if it may be a formula: spreadsheets then take it as text."""
+    """Put an apostrophe before a value that may be a formula, so that spreadsheets read it as text."""
     return f"'{value}" if may_be_formula(value) else value
 
 
 def formula_in(rows: pd.DataFrame, path: Path) -> str | None:
-    """The first cell or column name that a spreadsheet may run as a formula if rows go to this file."""
+    """Return the first cell or column name that may be run as a formula if rows are written to this file."""
     if named_kind(path)[0] != "text":
         return None
     cells = chain(rows.columns, *(rows[name].unique() for name in text_columns(rows)))
@@ -128,7 +129,7 @@ def formula_in(rows: pd.DataFrame, path: Path) -> str | None:
 
 
 def without_formulas(rows: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """The rows with an apostrophe before all that may be a formula in a text file."""
+    """Put an apostrophe before cells and column names that may be formulas, if the file is a text file."""
     if named_kind(path)[0] != "text":
         return rows
     texts = {name: rows[name].map(quoted) for name in text_columns(rows)}
@@ -139,7 +140,7 @@ def without_formulas(rows: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 
 def without_points(rows: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """The rows with 2007 for 2007.0 in a text file: beside missing values pandas reads 2007 as a float."""
+    """Write 2007 instead of 2007.0 to a text file: pandas reads columns with missing values as floats."""
     if named_kind(path)[0] != "text":
         return rows
     floats = {name: rows[name].dropna() for name in rows.columns[rows.dtypes == np.float64]}
@@ -151,16 +152,16 @@ def without_points(rows: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 
 def write_table(path: Path, rows: pd.DataFrame) -> None:
-    """Write a table, which replaces an old file when it is complete."""
+    """Write a table. An existing file is replaced when the new file is complete."""
     with writing_table(path) as add:
         add(rows)
 
 
 @contextmanager
 def writing_table(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
-    """Yield a function that adds rows to a new table, which replaces an old file at the end of the block.
+    """Yield a function that adds rows to a new file, which replaces an existing file at the end of the block.
 
-    Rows for the standard output are printed as CSV at once.
+    For the standard output, the function prints rows as CSV at once.
     """
     kind, packing = named_kind(path)
     if path == STANDARD_STREAM:
@@ -177,7 +178,7 @@ def writing_table(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
 
 
 def _text_writer(path: Path, write: Callable[[bytes], object]) -> Callable[[pd.DataFrame], None]:
-    """A function that writes rows as text; the first ones with the names of the columns."""
+    """Return a function that writes rows as text, in the first call after a line of column names."""
     is_first = True
 
     def add(rows: pd.DataFrame) -> None:
@@ -197,7 +198,7 @@ def _arrow_table(rows: pd.DataFrame) -> Any:
 
 @contextmanager
 def _arrow_writer(path: Path, file: IO[bytes]) -> Iterator[Callable[[pd.DataFrame], None]]:
-    """Yield a function that adds rows to a file of Parquet or Feather."""
+    """Yield a function that adds rows to a Parquet or Feather file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -219,7 +220,7 @@ def _arrow_writer(path: Path, file: IO[bytes]) -> Iterator[Callable[[pd.DataFram
 
 @contextmanager
 def _excel_writer(path: Path, file: IO[bytes]) -> Iterator[Callable[[pd.DataFrame], None]]:
-    """Yield a function that adds rows to the only sheet of a workbook; formulas are written as text."""
+    """Yield a function that adds rows to a workbook with one sheet; formulas are written as text."""
     from openpyxl import Workbook
     from openpyxl.cell import WriteOnlyCell
     from openpyxl.utils.exceptions import IllegalCharacterError
@@ -235,7 +236,7 @@ def _excel_writer(path: Path, file: IO[bytes]) -> Iterator[Callable[[pd.DataFram
             text_cell = WriteOnlyCell(sheet, value)
         except IllegalCharacterError:
             raise ValueError(
-                f"{path}: an Excel file cannot hold the text {value[:40]!r}: write to a .csv file."
+                f"{path}: an Excel file cannot contain the text {value[:40]!r}: write to a .csv file."
             ) from None
         text_cell.data_type = "s"
         return text_cell
@@ -248,13 +249,13 @@ def _excel_writer(path: Path, file: IO[bytes]) -> Iterator[Callable[[pd.DataFram
             n_rows += 1
             if n_rows > _MOST_EXCEL_ROWS:
                 raise ValueError(
-                    f"{path}: an Excel file holds at most {_MOST_EXCEL_ROWS} rows: write to a .csv file."
+                    f"{path}: an Excel file can have at most {_MOST_EXCEL_ROWS} rows: write to a .csv file."
                 )
             sheet.append([cell(value) for value in row])
 
     try:
         yield add
     except BaseException:
-        sheet.close()  # otherwise openpyxl closes it later, when its file no longer exists
+        sheet.close()  # otherwise openpyxl closes the sheet later, when its temporary file no longer exists
         raise
     book.save(file)

@@ -1,7 +1,8 @@
-"""Model files: safetensors with checked values, which never run code when they are loaded.
+"""Model files in the safetensors format. Loading a file runs no code, and every value in it is checked.
 
-`model_file` has `save_model` and `load_model`. `estimators` lists the estimators that a file can hold, and
-packs the fitted attributes that their classes annotate. `codec` builds objects from the annotations of their
-fields and calls their own checks; `values` converts values to JSON and arrays. `atomic` replaces files as a
-whole or not at all.
+- ``model_file``: `save_model` and `load_model`
+- ``estimators``: which estimators a file can hold, and which of their attributes
+- ``values``: conversion of values to JSON and arrays, and back
+- ``codec``: rebuilds objects from JSON according to the annotations of their classes, and checks them
+- ``atomic``: replaces a file completely or not at all
 """

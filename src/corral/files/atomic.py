@@ -1,4 +1,4 @@
-"""Check files before any work, and replace a file as a whole or not at all."""
+"""Check paths before a command does any work, and replace a file completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TEMPORARY = ".corral-"
 
 
 def check_readable(path: str | os.PathLike[str]) -> Path:
-    """Refuse a path that is not a file."""
+    """Return the path; raise FileNotFoundError or ValueError if it is not an existing file."""
     file = Path(path)
     if not file.exists():
         raise FileNotFoundError(f"there is no file {path}.")
@@ -24,7 +24,7 @@ def check_readable(path: str | os.PathLike[str]) -> Path:
 
 
 def check_replaceable(path: str | os.PathLike[str]) -> Path:
-    """Refuse a path to which no file can be written, by what is there now."""
+    """Return the path; raise an error if its folder is missing or it is something other than a file."""
     target = _target(path)
     if target.is_symlink() or (target.exists() and not target.is_file()):
         raise ValueError(f"{path} is not a file that can be replaced.")
@@ -34,7 +34,7 @@ def check_replaceable(path: str | os.PathLike[str]) -> Path:
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
-    """Refuse a path where no file can be created, by creating one; called before long work."""
+    """Return the path; raise an error if no file can be created there, tested by a temporary file."""
     target = _target(check_replaceable(path))
     with naming(path):
         probe = target.with_name(f"{_TEMPORARY}{secrets.token_hex(8)}")
@@ -45,16 +45,18 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a new file to write to, which replaces `path` at the end of the block.
+    """Yield the path of a temporary file, which replaces `path` at the end of the block.
 
-    An error or Ctrl-C in the block removes the new file and leaves `path` as it is. A kill leaves the new
-    file behind, under a random name. The new file is in the folder of `path`, since a file can be replaced
-    in one step only within a file system. A link stays, and its target is replaced.
+    If the block raises an error or is stopped by Ctrl-C, the temporary file is removed and `path` stays as it
+    is. If the process is killed, the temporary file remains, under a random name. It is in the folder of
+    `path`, because a file can be replaced in one step only within a file system. If `path` is a link, the
+    target of the link is replaced.
     """
     target = _target(check_replaceable(path))
     temporary = target.with_name(f"{_TEMPORARY}{secrets.token_hex(8)}")
     with naming(path):
-        # The umask decides who may read a new file. One that replaces another gets its permissions below.
+        # A new file gets the permissions of the umask. A file that replaces another is private until it gets
+        # the permissions of the old file below.
         mode = 0o600 if target.exists() else 0o666
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
         try:
@@ -70,10 +72,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name `path` in errors of the system that name no file or a temporary one."""
+    """Put `path` into errors of the operating system that contain no file name or a temporary one."""
     try:
         yield
-    except BrokenPipeError:  # not an error of a file
+    except BrokenPipeError:  # the reader of the output has ended, which is no error of the file
         raise
     except OSError as error:
         is_unknown = error.filename is None or Path(str(error.filename)).name.startswith(_TEMPORARY)
@@ -83,13 +85,13 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _target(path: str | os.PathLike[str]) -> Path:
-    """The file that a link leads to, or the path itself where there is no link."""
+    """Return the target of a link; the path itself if it is not a link."""
     file = Path(path)
     return Path(os.path.realpath(file)) if file.is_symlink() else file
 
 
 def _copy_access(old: Path, new: Path) -> None:
-    """Give a new file the owner, the group and the permissions of the old one; not on Windows."""
+    """Copy owner, group and permissions of the old file to the new file; do nothing on Windows."""
     if not hasattr(os, "chown"):
         return
     access = old.stat()
@@ -97,5 +99,5 @@ def _copy_access(old: Path, new: Path) -> None:
     try:
         os.chown(new, access.st_uid if os.geteuid() == 0 else -1, access.st_gid)
     except OSError:
-        mode &= ~stat.S_IRWXG  # they are of another group
+        mode &= ~stat.S_IRWXG  # the permissions of the group were meant for another group
     new.chmod(mode)

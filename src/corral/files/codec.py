@@ -1,13 +1,13 @@
-"""Objects of model files, built from the annotations of their fields.
+"""Rebuild the objects of a model file from JSON, and check them against the annotations of their classes.
 
-`Writer.encode` (in `values`) writes the fields of dataclasses and named tuples under the name of their class.
-`build` reads them back and trusts nothing: an annotation gives the classes that a field may hold and the
-types of their fields, down to the types of arrays. The method `validate` of a class checks the rest: shapes,
-bounds and relations between fields. No class is listed here, and a new field is kept as soon as it is
+`Writer.encode` (in `values`) writes a dataclass or named tuple as its fields and the name of its class.
+`build` creates the object again: the annotation of a field says which classes and which types of arrays are
+allowed, and any other value raises an error. Then the method `validate` of the class checks shapes, bounds
+and relations between fields. Classes need not be registered here, and a new field is written as soon as it is
 declared.
 
-Two more methods are optional. `packed` returns the object that is written instead, without attributes that
-can be computed; `unpacked` returns the object that is used instead of one that was read.
+A class may have two more methods. `packed` returns an object to be written in place of this one, for example
+without attributes that can be recomputed. `unpacked` does the reverse after reading.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _NOUNS = {bool: "true or false", int: "a whole number", float: "a number", str: 
 
 
 def build(annotation: Any, value: Any, arrays: Arrays, name: str) -> Any:
-    """The object of an annotated type that JSON describes; `name` is its name in errors."""
+    """Build an object of the annotated type from JSON; `name` identifies the object in error messages."""
     if annotation is Any:
         return decode(value, arrays)
     return _BUILDERS.get(get_origin(annotation) or annotation, _build_object)(annotation, value, arrays, name)
 
 
 def check_keys(name: str, keys: Set[str], expected: Set[str]) -> None:
-    """Refuse a table of values whose keys are not the expected ones."""
+    """Raise ValueError if a key is missing or unexpected."""
     for key in sorted(keys ^ expected):
         raise ValueError(f"{name} {'lacks' if key in expected else 'has no'} {key!r}")
 
@@ -82,7 +82,7 @@ def _build_mapping(annotation: Any, value: Any, arrays: Arrays, name: str) -> di
 
 
 def _build_one_of(annotation: Any, value: Any, arrays: Arrays, name: str) -> Any:
-    """A value of a union of types; the file has the name of its class if it is an object."""
+    """Build a value of a union of types; an object with fields has the name of its class in the file."""
     if value is None and NoneType in get_args(annotation):
         return None
     types = [kind for kind in get_args(annotation) if kind is not NoneType]
@@ -93,7 +93,7 @@ def _build_one_of(annotation: Any, value: Any, arrays: Arrays, name: str) -> Any
 
 
 def _build_object(annotation: Any, value: Any, arrays: Arrays, name: str) -> Any:
-    """An object of one of the annotated classes; it checks itself."""
+    """Build an object of one of the annotated classes, and call its checks."""
     kinds: dict[Any, Any] = {kind.__name__: kind for kind in _classes(annotation)}
     kind = kinds.get(value.get("!class")) if isinstance(value, dict) else None
     if kind is None:
@@ -117,7 +117,7 @@ _BUILDERS: dict[Any, Callable[[Any, Any, Arrays, str], Any]] = {
 
 
 def _classes(annotation: Any) -> list[Any]:
-    """Classes with fields that an annotation allows, also in a union, and the classes derived from them."""
+    """Return the classes with fields that an annotation allows, with subclasses and members of a union."""
     if not isinstance(annotation, type):
         return [kind for choice in get_args(annotation) for kind in _classes(choice)]
     children: list[Any] = annotation.__subclasses__()
@@ -127,7 +127,7 @@ def _classes(annotation: Any) -> list[Any]:
 
 @cache
 def _hints(kind: Any) -> dict[str, Any]:
-    """Types of the fields of a class; a class with arrays must have a method that checks them."""
+    """Return the types of the fields of a class; TypeError if it has arrays but no method `validate`."""
     hints = get_type_hints(kind)
     if "ndarray" in str(hints) and not hasattr(kind, "validate"):
         raise TypeError(f"{kind.__name__} has arrays and no method validate")

@@ -1,4 +1,4 @@
-"""Estimators in model files: parameters, and the fitted attributes that their classes annotate."""
+"""What a model file contains of an estimator: parameters, and the annotated fitted attributes."""
 
 from __future__ import annotations
 
@@ -32,20 +32,21 @@ KINDS: dict[str, type[BaseEstimator]] = {
     )
 }
 
-# A compressed model has kept only some rows, but its array of names has a place for each training row. The
-# names of larger tables are not kept, so that a forged file cannot make us allocate all memory.
+# A model with compressed classes contains only some training rows, but its array of row names has an element
+# for every training row. For larger tables, names are not saved: otherwise a forged file with a huge number
+# of rows could exhaust the memory.
 _MOST_NAMED_ROWS = 2**24
 
-# These parameters depend on the machine, not on the model.
+# Parameters that depend on the machine, not on the model.
 _NOT_KEPT = ("n_jobs", "verbose")
 
 
 def pack_estimator(estimator: Any) -> dict[str, Any]:
-    """All that a file keeps of a fitted estimator of this package; any other object is refused."""
+    """Return the content of a model file for a fitted estimator; raise TypeError for any other object."""
     name = type(estimator).__name__
     if KINDS.get(name) is not type(estimator):
         local = "; call its to_local() first" if hasattr(estimator, "to_local") else ""
-        raise TypeError(f"a model file holds {' or '.join(KINDS)}, not {name}{local}.")
+        raise TypeError(f"a model file can contain {' or '.join(KINDS)}, not {name}{local}.")
     check_is_fitted(estimator, msg="%(name)s is not fitted: call fit before saving it.")
     _refuse_strange_categories(estimator)
     learnt = vars(estimator)
@@ -60,27 +61,28 @@ def pack_estimator(estimator: Any) -> dict[str, Any]:
 
 
 def _refuse_strange_categories(estimator: Any) -> None:
-    """Refuse categories that are neither text nor numbers; the error names their column."""
-    if not hasattr(estimator, "encoding_"):  # it takes only numbers
+    """Raise ValueError if a category is neither text nor a number."""
+    if not hasattr(estimator, "encoding_"):  # an estimator that accepts only numbers
         return
     for name, categories in zip(feature_names(estimator), estimator.encoding_.categories, strict=True):
         for category in categories or ():
             if not isinstance(category, str | int | float):
                 raise ValueError(
-                    f"a model file cannot hold categories of type {type(category).__name__}, which the "
-                    f"column {name!r} has: make them text before the fit."
+                    f"column {name!r} has categories of type {type(category).__name__}, which cannot be "
+                    "written "
+                    "to a model file: convert them to text before the fit."
                 )
 
 
 def restore_estimator(packed: dict[str, Any], arrays: Arrays) -> Any:
-    """Restore an estimator from the JSON of `pack_estimator`, whose values are checked."""
+    """Restore an estimator from the JSON of `pack_estimator`, and check every value."""
     kind = KINDS[packed["estimator"]]
     params = build(dict[str, Any], packed["params"], arrays, "params")
     check_keys("params", params.keys(), _kept_params(kind()).keys())
     estimator: Any = kind(**params)
     hints, state = _fitted_attributes(kind), packed["state"]
     if not isinstance(state, dict) or state.keys() - hints.keys():
-        raise ValueError(f"its state is not that of a {kind.__name__}")
+        raise ValueError(f"its state has attributes that a {kind.__name__} does not have")
     estimator.n_features_in_ = build(int, packed["n_features_in_"], arrays, "n_features_in_")
     for name, value in state.items():
         setattr(estimator, name, build(hints[name], value, arrays, name))
@@ -94,7 +96,7 @@ def restore_estimator(packed: dict[str, Any], arrays: Arrays) -> Any:
 
 
 def _fitted_attributes(kind: Any) -> dict[str, Any]:
-    """Annotations of the attributes that `fit` sets, except for the number of variables."""
+    """Return the annotations of the attributes that `fit` sets, except `n_features_in_`."""
     hints = get_type_hints(kind)
     names = [name for name in hints if name.endswith("_") and not name.startswith("_")]
     return {name: hints[name] for name in sorted(names) if name != "n_features_in_"}
@@ -104,14 +106,14 @@ def _fitted_attributes(kind: Any) -> dict[str, Any]:
 
 
 def _kept_params(estimator: BaseEstimator) -> dict[str, Any]:
-    """Parameters that a file keeps."""
+    """Return the parameters that are written to a file."""
     return {k: v for k, v in estimator.get_params(deep=False).items() if k not in _NOT_KEPT}
 
 
 def _params_of_fit(estimator: Any) -> dict[str, Any]:
-    """Parameters with the values of the fit where the fitted model depends on them.
+    """Return the parameters, with the values of the fit if the fitted model depends on the parameter.
 
-    `set_params` does not change a fitted model, so a restored model must not depend on it either.
+    `set_params` after `fit` does not change the fitted model, so it must not change a restored model either.
     """
     params = _kept_params(estimator)
     model: Any = getattr(estimator, "density_", getattr(estimator, "model_", None))
@@ -127,7 +129,7 @@ def _params_of_fit(estimator: Any) -> dict[str, Any]:
 
 
 def _flat(settings: Any) -> dict[str, Any]:
-    """Fields of settings, and of settings that are such fields."""
+    """Return the fields of a settings dataclass, with nested dataclasses flattened."""
     flat: dict[str, Any] = {}
     for name, value in ({} if settings is None else vars(settings)).items():
         flat |= _flat(value) if is_dataclass(value) else {name: value}
@@ -144,11 +146,11 @@ def _names(name: str, names: Any, n: int, kinds: tuple[type, ...] = (str,)) -> N
 
 
 def _pack_row_names(estimator: Any) -> dict[str, Any] | None:
-    """Names of the rows that the file keeps, and the name of their column; None without names."""
+    """Return the names of the rows in the file, and the name of their column; None if rows have no names."""
     if not hasattr(estimator, "row_names_column_"):
         return None
     names, numbers = getattr(estimator, "row_names_in_", None), estimator.model_.kept_rows
-    if names is None:  # only the name of the column is known
+    if names is None:  # the estimator has only the name of the column
         return {"column": estimator.row_names_column_, "names": None}
     if numbers is not None and estimator.model_.n_rows > _MOST_NAMED_ROWS:
         return None
@@ -157,17 +159,19 @@ def _pack_row_names(estimator: Any) -> dict[str, Any] | None:
 
 
 def _set_row_names(estimator: Any, column: Any, names: Any) -> None:
-    """Restore the names of the kept rows, or only the name of their column if `names` is None."""
+    """Set the names of the rows; if `names` is None, set only the name of their column."""
     model = estimator.model_
     if names is None and isinstance(column, str):
         estimator.row_names_column_ = column
         return
     all_names = _names("row_names", names, len(model.training.X), (str, int))
     if not isinstance(column, str | None):
-        raise ValueError("row_names has a column that is no text")
-    if model.kept_rows is not None:  # the kept rows are in another order, even if they are all
+        raise ValueError("the column of row_names is not a text")
+    if model.kept_rows is not None:  # the rows are in another order, even if all rows were kept
         if model.n_rows > _MOST_NAMED_ROWS:
-            raise ValueError(f"row_names are given of a table of {model.n_rows} rows")
+            raise ValueError(
+                f"it has row_names for a table of {model.n_rows} rows, which is too large for names"
+            )
         kept, all_names = all_names, np.full(model.n_rows, "", dtype=object)
         all_names[model.kept_rows] = kept
     estimator.row_names_in_, estimator.row_names_column_ = all_names, column

@@ -1,8 +1,8 @@
-"""Model files: safetensors with a JSON header. Reading one never runs code and trusts nothing in it.
+"""Write and read model files: safetensors with a JSON header. Reading runs no code and checks every value.
 
-A file holds the fitted model and the training rows, but not the arrays of the compiled loops: these are made
-again, as in `fit`, from numbers that their classes have checked (`validate`). So no file, damaged or forged,
-can make a kernel read beyond an array.
+A file contains the fitted model and its training rows. The arrays of the compiled loops are not in the file:
+they are computed again after the other values were checked (`validate`). So a damaged or forged file cannot
+make a compiled loop read beyond the end of an array.
 """
 
 from __future__ import annotations
@@ -24,37 +24,40 @@ from corral.files.codec import build
 from corral.files.estimators import KINDS, pack_estimator, restore_estimator
 from corral.files.values import Writer, digest
 
-# Increased with every change of the format; files of another format are refused.
+# Increase it with every change of the format; files with another number are refused.
 FORMAT = 6
 
 
 def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator to a file, whole or not at all.
+    """Write a fitted estimator to a file, completely or not at all.
 
     Parameters
     ----------
     estimator : one of the estimators of this package
-        A fitted estimator. Its parameters `n_jobs` and `verbose` are not kept. Other parameters, such as
-        `beta`, are kept as they were in the fit, so that the file predicts the same as the estimator. For a
-        `DaskCorralClassifier` save the result of its `to_local`, and for a pipeline its last step,
-        ``pipeline[-1]``: the loaded model then takes rows as ``pipeline[:-1].transform`` returns them.
+        A fitted estimator. Its parameters `n_jobs` and `verbose` are not saved. Other parameters, such as
+        `beta`, are saved with their values at the time of the fit, so a loaded model predicts the same as the
+        estimator. For a `DaskCorralClassifier`, save the result of its method `to_local`. For a pipeline,
+        save its last step, ``pipeline[-1]``: rows for the loaded model must first be transformed by
+        ``pipeline[:-1].transform``.
     path : str or path
-        The file, of any name; examples call it ``.corral``. An old file is replaced when the new one is
-        complete, and its permissions are kept. A link stays, and its target is replaced.
+        The file. Any name is allowed; ``.corral`` is the usual ending. An existing file is replaced when the
+        new file is complete, and its permissions stay. If the path is a link, the target of the link is
+        replaced.
 
     See Also
     --------
-    load_model : Reads the file.
+    load_model : Read a model file.
 
-    Notes
-    -----
-    The file is in the safetensors format. Its header holds the estimator, its parameters, classes and
-    variables, the names of rows, the values of ``corral fit --na-values``, and the versions that wrote it; a
-    checksum covers everything. The same model gives the same bytes, so a hash of the file identifies it.
-    The file holds the training rows, since class densities are made of them; for compressed classes it holds
-    only the rows nearest to the centers of cells and the held-out rows, and for `LSPClassifier` its centers.
-    A model without all of its rows refuses methods that need them: `partial_fit`, `selection_frequency`.
-    Names of rows are not kept for compressed classes of a table with more than 16,777,216 rows.
+    Notes ----- The file is in the safetensors format. Its header contains the type of the estimator, its
+    parameters, classes and variables, the names of rows, the values of ``corral fit --na-values``, and the
+    versions of corral, numpy and scikit-learn. A checksum covers the header and all arrays. The same model is
+    always written as the same bytes, so a hash of the file identifies the model.
+
+    The file contains training rows, because class densities are computed from them: all rows, or a part of
+    the rows if classes are compressed. The file of an `LSPClassifier` contains its centers, which are
+    training rows. A model without all of its training rows raises an error in methods that need all of them:
+    `partial_fit`, `selection_frequency`. Names of rows are not saved if classes are compressed and the table
+    had more than 16,777,216 rows.
 
     Examples
     --------
@@ -75,8 +78,8 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     safetensors = _import_safetensors()
     if isinstance(estimator, Pipeline):
         raise TypeError(
-            "a model file holds no pipeline: save its last step, save_model(pipeline[-1], path), and give "
-            "the loaded model rows that the other steps have transformed, pipeline[:-1].transform(X)."
+            "a model file cannot contain a pipeline: save the last step, save_model(pipeline[-1], path), and "
+            "transform rows for the loaded model by the other steps, pipeline[:-1].transform(X)."
         )
     writer = Writer()
     header = {
@@ -88,14 +91,14 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     checksum = _checksum(text, writer.digests)
     content = safetensors.numpy.save(writer.arrays, {"corral": text, "sha256": checksum})
     with replacing(path) as part:
-        # Not by `safetensors.numpy.save_file`, whose files only their owner can read.
+        # `safetensors.numpy.save_file` would write a file that only its owner can read.
         part.write_bytes(_with_names_in_order(content))
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
     """Read an estimator from a file written by `save_model`.
 
-    Loading runs no code, and a file that is not fully understood is refused.
+    Loading runs no code. A file with any missing, unexpected or invalid value is refused.
 
     Parameters
     ----------
@@ -104,19 +107,21 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     estimator : estimator
-        It predicts the same numbers as the saved one on the same machine. Parameters that predictions depend
-        on have the values of the fit, even after `set_params`; `n_jobs` and `verbose` have their defaults.
+        The fitted estimator. On the same machine, its predictions are equal to the predictions of the saved
+        estimator. Parameters on which predictions depend have their values at the time of the fit, even if
+        `set_params` was called later; `n_jobs` and `verbose` have their default values.
 
     Raises
     ------
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
     ValueError
-        If the file is not a model of corral, is damaged, has another format, or needs too much memory.
+        If the file is not a model of corral, is damaged, has the format of another version, or needs too much
+        memory.
 
     See Also
     --------
-    save_model : Writes the file.
+    save_model : Write a model file.
 
     Examples
     --------
@@ -134,17 +139,17 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is damaged: {_reason(error)}") from None
     except MemoryError:
-        raise ValueError(f"{path} cannot be read: it needs more memory than there is.") from None
+        raise ValueError(f"{path} cannot be read: there is not enough memory.") from None
 
 
 def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The header of a model file: estimator, versions, variables and parameters."""
+    """Return the header of a model file: estimator, versions, variables and parameters."""
     header, _ = _read(path)
     return {name: value for name, value in header.items() if name not in ("state", "row_names")}
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:
-    """Whether the header of a file says that it is a model, of any version."""
+    """Whether a file has the header of a model of any version of corral."""
     safetensors = _import_safetensors()
     try:
         with safetensors.safe_open(path, framework="numpy") as opened:
@@ -154,9 +159,9 @@ def is_model(path: str | os.PathLike[str]) -> bool:
 
 
 def _with_names_in_order(content: bytes) -> bytes:
-    """The content of a file with the names in its header in alphabetical order.
+    """Return the content of a file with the names in its header sorted.
 
-    Safetensors writes them in a random order, and the same model should give the same bytes.
+    Safetensors writes names in a random order, but the same model should be written as the same bytes.
     """
     start = 8 + int.from_bytes(content[:8], "little")
     names = json.loads(content[8:start])
@@ -169,7 +174,7 @@ def _with_names_in_order(content: bytes) -> bytes:
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The header and the arrays of a file, whose checksum is verified."""
+    """Return the header and the arrays of a file; raise ValueError if the checksum is wrong."""
     safetensors = _import_safetensors()
     file = check_readable(path)
     try:
@@ -181,17 +186,17 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArr
             header = _parse(path, text)
             arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     except (safetensors.SafetensorError, AttributeError, TypeError) as error:
-        raise ValueError(f"{path} is not a model of corral, or cut short: {error}.") from None
+        raise ValueError(f"{path} is not a model of corral, or is incomplete: {error}.") from None
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror or error}.") from None
     if _checksum(text, {name: digest(array) for name, array in arrays.items()}) != metadata.get("sha256"):
-        raise ValueError(f"{path} is damaged: its checksum does not hold.")
-    # A byte that is neither 0 nor 1 counts as true in some places of numpy and as its value in others.
+        raise ValueError(f"{path} is damaged: its checksum is wrong.")
+    # Make every byte of a boolean array 0 or 1: numpy treats other bytes inconsistently.
     return header, {name: a.view(np.uint8) != 0 if a.dtype == bool else a for name, a in arrays.items()}
 
 
 def _parse(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
-    """The header, which is refused if this version cannot read it."""
+    """Return the header; raise ValueError if this version of corral cannot read the file."""
     try:
         header = json.loads(text)
         format_ = build(int, header["format"], {}, "format")
@@ -199,11 +204,12 @@ def _parse(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
         raise ValueError(f"{path} is damaged: its header cannot be read.") from None
     if format_ != FORMAT:
         raise ValueError(
-            f"{path} has format {format_}, but this version of corral reads format {FORMAT} alone: load it "
+            f"{path} has format {format_}, but this version of corral reads only format {FORMAT}: load the "
+            "file "
             "with the version that wrote it, or fit the model again."
         )
     if header.get("estimator") not in KINDS:
-        raise ValueError(f"{path} holds {header.get('estimator')!r}, which this corral does not know.")
+        raise ValueError(f"{path} contains {header.get('estimator')!r}, which is not an estimator of corral.")
     expected = {"params", "n_features_in_", "feature_names_in_", "row_names", "state", "versions"}
     missing = expected - header.keys()
     if missing:
@@ -214,7 +220,7 @@ def _parse(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
 
 
 def _checksum(text: str, digests: Mapping[str, bytes]) -> str:
-    """Checksum of the header and of the names and digests of the arrays."""
+    """Return the checksum of the header and of the names and checksums of the arrays."""
     checksum = hashlib.sha256(text.encode())
     for name in sorted(digests):
         checksum.update(f"{name} ".encode() + digests[name])
@@ -222,7 +228,7 @@ def _checksum(text: str, digests: Mapping[str, bytes]) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """The message of an error as a sentence."""
+    """Return the message of an error as a sentence."""
     message = str(error) or type(error).__name__
     if isinstance(error, KeyError):
         message = f"it has no {error}"

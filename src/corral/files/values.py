@@ -1,7 +1,8 @@
-"""Values of model files as JSON. Arrays are kept apart, under the path that leads to them.
+"""Convert the values of a model to JSON and arrays, and back.
 
-An array, a tuple, a number that is not finite, or an object of a class with fields becomes a JSON object with
-a key that begins with "!". `codec` builds the objects of classes.
+JSON refers to an array by a name: the path of keys that leads to the array, such as "state/model_/X". Arrays,
+tuples, numbers that are not finite, and objects become JSON objects with a key that begins with "!". `codec`
+rebuilds the objects.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from numpy.typing import NDArray
 
 Arrays = Mapping[str, NDArray[Any]]
 
-# Largest size of an array of texts in bytes: numpy makes all texts as long as the longest one.
+# Largest size in bytes of an array of texts, in which numpy makes every text as long as the longest text.
 _MOST_BYTES_OF_TEXTS = 2**28
 
 
 class Writer:
-    """Converts values to JSON and collects their arrays; equal arrays are kept once."""
+    """Converts values to JSON and collects their arrays; of equal arrays only one is stored."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, NDArray[Any]] = {}
@@ -30,11 +31,11 @@ class Writer:
 
     @property
     def digests(self) -> dict[str, bytes]:
-        """Checksums of the arrays by the paths under which they are kept."""
+        """Checksums of the arrays, by name."""
         return {name: checksum for checksum, name in self._names.items()}
 
     def encode(self, value: Any, where: str) -> Any:
-        """A value as JSON; a type that a file cannot hold is refused. `where` is the path to the value."""
+        """Convert a value, whose path is `where`, to JSON; raise ValueError for an unsupported type."""
         encoded: Any
         match value.item() if isinstance(value, np.generic) else value:
             case None | bool() | int() | str() as encoded:
@@ -60,13 +61,14 @@ class Writer:
         return encoded
 
     def _encode_object(self, value: Any, where: str) -> dict[str, Any]:
-        """Fields of an object under the name of its class."""
+        """Convert an object to its fields and the name of its class."""
         packed = value.packed() if hasattr(value, "packed") else value
         names = field_names(type(packed))
         if names is None:
             raise ValueError(
-                f"{where.replace('/', '.')} is a {type(value).__name__}, which a model file cannot hold: "
-                "only numbers, text and arrays."
+                f"{where.replace('/', '.')} is a {type(value).__name__}, which cannot be written to a model "
+                "file: "
+                "only numbers, text and arrays can."
             )
         fields = {name: self.encode(getattr(packed, name), f"{where}/{name}") for name in names}
         return {"!class": type(packed).__name__, **fields}
@@ -79,12 +81,14 @@ class Writer:
             return {"!array": self._keep(array, where)}
         if array.dtype.kind not in "UO":
             raise ValueError(
-                f"{where.replace('/', '.')} is an array of {array.dtype}, which a model file cannot hold."
+                f"{where.replace('/', '.')} is an array of {array.dtype}, which cannot be written to a model "
+                "file."
             )
         kind = "!texts" if array.dtype.kind == "U" else "!objects"
         if kind == "!texts":
             check_size_of_texts(where.replace("/", "."), array.size, array.itemsize)
-        # Distinct items in the order in which they come first, and the position of each item among them.
+        # The distinct items in the order of first occurrence, and the position of each element among the
+        # items.
         items = [(type(item), item) for item in array.ravel().tolist()]
         distinct = {item: i for i, item in enumerate(dict.fromkeys(items))}
         positions = np.array([distinct[item] for item in items], dtype=np.int64).reshape(array.shape)
@@ -92,8 +96,8 @@ class Writer:
         return {kind: listed, "positions": self._keep(positions, f"{where}/positions")}
 
     def _keep(self, array: NDArray[Any], where: str) -> str:
-        """Keep an array of numbers; return the path under which it, or an equal one, is kept."""
-        # In the byte order of the format, so that the checksum is the same on every machine.
+        """Store an array of numbers, unless an equal array is stored; return the name of the stored array."""
+        # The byte order of safetensors, so that the checksum is the same on every machine.
         array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
         name = self._names.setdefault(digest(array), where)
         self.arrays.setdefault(name, array)
@@ -101,21 +105,21 @@ class Writer:
 
 
 def digest(array: NDArray[Any]) -> bytes:
-    """A checksum of the type, the shape and the values of an array."""
+    """Return a checksum of the type, the shape and the values of an array."""
     checksum = hashlib.sha256(f"{array.dtype.str} {array.shape} ".encode())
     checksum.update(np.ascontiguousarray(array).data if array.size else b"")
     return checksum.digest()
 
 
 def field_names(kind: type[Any]) -> tuple[str, ...] | None:
-    """Names of the fields of a dataclass or a named tuple; None for any other type."""
+    """Return the names of the fields of a dataclass or a named tuple; None for any other type."""
     if dataclasses.is_dataclass(kind):
         return tuple(field.name for field in dataclasses.fields(kind))
     return getattr(kind, "_fields", None)
 
 
 def decode(value: Any, arrays: Arrays) -> Any:
-    """The value that `Writer.encode` has written, except for objects of classes; it is not checked."""
+    """Convert JSON of `Writer.encode` back to a value, without checks and without rebuilding objects."""
     if isinstance(value, list):
         return [decode(item, arrays) for item in value]
     if not isinstance(value, dict):
@@ -144,7 +148,7 @@ def _decode_tagged(value: dict[str, Any], arrays: Arrays) -> Any:
             distinct = np.empty(len(items), dtype=object)
             distinct[:] = [decode(item, arrays) for item in items]
             return _taken(distinct, arrays[name])
-    raise ValueError(f"it holds {next(iter(value))!r}, which is not understood")
+    raise ValueError(f"it contains the unknown key {next(iter(value))!r}")
 
 
 def _taken(distinct: NDArray[Any], positions: NDArray[Any]) -> NDArray[Any]:
@@ -156,8 +160,8 @@ def _taken(distinct: NDArray[Any], positions: NDArray[Any]) -> NDArray[Any]:
 
 
 def check_size_of_texts(name: str, n: int, itemsize: int) -> None:
-    """Refuse an array of texts that would be far larger than the texts themselves, before it is made."""
+    """Raise ValueError if an array of texts would be too large, as every text is as long as the longest."""
     if n * itemsize > _MOST_BYTES_OF_TEXTS:
         raise ValueError(
-            f"{name.rpartition('/')[2]} holds texts too long for so many: {n} of {itemsize // 4} characters"
+            f"{name.rpartition('/')[2]} is too large: {n} texts, the longest of {itemsize // 4} characters"
         )
