@@ -692,7 +692,7 @@ def test_duplicates_do_not_make_a_class_large(planted, tmp_path):
     assert refused(*fit, "--cv", 4).endswith("by --drop-small-classes 4.")
     result = run(*fit, "--drop-small-classes", 2)
     assert json.loads(result.stdout)["rows"] == 300
-    assert "classes of fewer than 2 rows, duplicates not counted: 'rarer' (1); " in notes_of(result)[0]
+    assert "classes have fewer than 2 rows, duplicates not counted: 'rarer' (1); " in notes_of(result)[0]
 
 
 def test_rows_of_small_classes_need_not_be_sound(planted, tmp_path):
@@ -760,5 +760,5 @@ def test_the_target_is_neither_group_nor_id(table):
 
 def test_check_table_refuses_columns_of_one_name():
     frame = pd.DataFrame([[1.0, 2.0, "a"], [3.0, 4.0, "b"]], columns=["v", "v", "y"])
-    with pytest.raises(ValueError, match=r"^the table has several columns named 'v': each needs a name of"):
+    with pytest.raises(ValueError, match=r"^the table has several columns named 'v': rename them"):
         check_table(frame, "y")

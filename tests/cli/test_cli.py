@@ -688,7 +688,7 @@ def test_report_notes_why_it_is_not_known_whether_rows_are_new(
     for model, why in (
         (folder / "m.corral", "all 90 rows are equal to training rows"),
         (compressed, "the model contains only some of its 90 training rows"),
-        (lspc, "its LSPClassifier does not contain the original training rows"),
+        (lspc, "the LSPClassifier does not contain the original training rows"),
     ):
         message = run("report", model, folder / "t.csv", "-t", "species", "--out", tmp_path / "r.html").stderr
         assert message.splitlines()[0] == (
@@ -778,7 +778,7 @@ def test_explain_against_a_class(folder):
     assert refused(*arguments, label) == (
         f"row 0 has the label {label!r}: give another class to --against, or leave --against out."
     )
-    assert "there is no class 'dog'; there are 'ant', 'bee', 'cat'" in refused(*arguments, "dog")
+    assert "the model has no class 'dog'; its classes are 'ant', 'bee', 'cat'" in refused(*arguments, "dog")
 
 
 def test_info(folder, tmp_path):
@@ -801,7 +801,9 @@ def test_sample_size(folder):
     assert "'fair'" in refused(*arguments, "--allocation", "fair")
     assert run(*arguments, "-q").stdout.startswith("SampleSizes: ")
     assert "use only one of them" in refused(*arguments, "--goal", 0.9)
-    assert "--group is not for --tolerance" in refused(*arguments[:4], *arguments[6:], "--group", "id")
+    assert "--group cannot be used with --tolerance" in refused(
+        *arguments[:4], *arguments[6:], "--group", "id"
+    )
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,9 @@ def test_labels_stay_as_they_are_written(labels, kind, alike, tmp_path):
         assert notes == []
     else:
         (note,) = notes
-        assert note.startswith("labels that differ only by case, by spaces around them or in how a number")
+        assert note.startswith(
+            "some labels differ only by case, spaces or the way a number is written, and count as "
+        )
         assert alike in note
 
 
@@ -170,9 +172,7 @@ def test_a_label_that_the_model_does_not_know(tmp_path):
         "row 1 has the class '02', which is not a class of the model: the model has 1, 2."
     )
     table_of(["1", "NA"] * 30, tmp_path / "t.csv")
-    assert refused(*report).endswith(
-        "its classes are 1, 2; if it stands for a missing value, use --na-values."
-    )
+    assert refused(*report).endswith("the model has 1, 2; if it stands for a missing value, use --na-values.")
     assert answered(*report, "--na-values", "NA", "--missing", "drop-rows")["rows"] == 30
 
 
@@ -188,7 +188,7 @@ def test_a_column_without_values_is_left_out(tmp_path):
     for options in ((), ("--missing", "drop-rows")):
         result = run(*fit, *options)
         first = json.loads(result.stderr.splitlines()[0])["note"]
-        assert first == "left out columns that are empty in all rows: 'c'"
+        assert first == "left out columns that are empty in all rows: 'c'."
         assert json.loads(result.stdout)["rows"] == 60
 
     # A model predicts without a variable and notes it; the target cannot be left out.

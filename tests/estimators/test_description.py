@@ -477,6 +477,6 @@ def test_notebooks_show_explanations(iris):
 
 def test_a_selector_that_finds_nothing_says_so():
     X = np.random.default_rng(0).normal(size=(60, 3))
-    with pytest.warns(EmptySelectionWarning, match=r"mark the classes \[0, 1\]: they may"):
+    with pytest.warns(EmptySelectionWarning, match=r"the classes \[0, 1\] have no markers: they may"):
         selector = MarkerSelector().fit(X, np.repeat([0, 1], 30))
     assert repr(selector.describe()) == "0: no variable found\n1: no variable found"

@@ -101,7 +101,7 @@ def test_a_column_that_is_empty_without_rows_left_out_is_left_out(rows, tmp_path
     X.assign(site="north").to_csv(tmp_path / "new.csv", index=False)
     options = ("--missing", "drop-unlabelled", "--model", tmp_path / "m.corral")
     message = run("fit", tmp_path / "table.csv", "-t", "label", *options).stderr
-    assert "left out, because empty in all rows: 'site'" in message
+    assert "left out columns that are empty in all rows: 'site'" in message
     run("predict", tmp_path / "m.corral", tmp_path / "new.csv", "--out", tmp_path / "labels.csv")
 
 
@@ -180,8 +180,8 @@ def test_a_number_too_large_is_reported(rows, tmp_path):
     table.to_csv(tmp_path / "table.csv", index=False)
     message = " ".join(run("check", tmp_path / "table.csv", "-t", "label").stdout.split())
     assert (
-        "row 7 holds 'inf': mend it, or say that 'inf' stands for a missing value (--na-values inf)"
-        in message
+        "row 7 holds 'inf': correct the text, or replace it with NaN if it stands for a missing value "
+        "(--na-values inf)." in message
     )
     for text in ("inf", "1e400"):
         outputs = run("check", tmp_path / "table.csv", "-t", "label", "--na-values", text).stdout
@@ -318,6 +318,6 @@ def test_a_training_row_is_counted_once_among_the_rows_of_its_class(coloured):
     n = 60
     np.testing.assert_allclose(explanation.typical_share[own] * n, explanation.typicality[own] * (n + 1) - 1)
     assert (explanation.typical_share >= 1 / n).all()
-    assert f"{explanation.typical_share[0]:.0%} of the training rows" in explanation.sentences(0)["place"]
+    assert f"{explanation.typical_share[0]:.0%} are at most as typical" in explanation.sentences(0)["place"]
     new = classifier.explain(X[:5].assign(size=X["size"] + 0.01))
     assert_array_equal(new.typical_share, new.typicality)

@@ -250,7 +250,7 @@ def test_rows_that_are_not_there(folder, frame, tmp_path):
         "are accepted, not row numbers."
     )
     help_text = " ".join(re.sub("[│\n]", " ", run("explain", "--help").stdout).split())
-    assert "or, unless ids are whole numbers, its number, from 0 on; may be repeated." in help_text
+    assert "If the ids are whole numbers, only ids are accepted." in help_text
     assert run("explain", model, numbered, "--row", 107, "-q").stdout.startswith("107 (row 7) is ")
     nameless = tmp_path / "nameless.csv"
     frame[NAMES].to_csv(nameless, index=False)

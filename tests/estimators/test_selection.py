@@ -84,7 +84,9 @@ CALLS = {
 @pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
 @pytest.mark.parametrize("name", CALLS)
 def test_points_at_the_line_of_the_user(name):
-    with pytest.warns(EmptySelectionWarning, match=r"relevant for the classes \[4, 5\] in scale='") as caught:
+    with pytest.warns(
+        EmptySelectionWarning, match=r"relevant for the classes \[4, 5\] with scale='"
+    ) as caught:
         CALLS[name]()
     warned = [each for each in caught if issubclass(each.category, EmptySelectionWarning)]
     place = CALLS[name].__code__

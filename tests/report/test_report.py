@@ -435,7 +435,7 @@ def test_what_next_of_a_table_with_noise_groups_and_duplicates(tmp_path):
     with pytest.warns(DuplicatesWarning):
         fitted = quick().fit(X, y)
     text = text_of(fitted, X, folder=tmp_path)
-    assert "Fewer than 10 rows have the class 'b' (8)" in text
+    assert "Class with fewer than 10 rows: 'b' (8); " in text
     assert "1 of 68 rows is a duplicate of another row; " in text
     assert "No groups were given." in text
     fitted = CorralClassifier(random_state=0).fit(X[1:], y[1:], groups=np.arange(67) // 3)

@@ -137,7 +137,7 @@ def _note_which_rows_count(fitted: Any, n: int, held_out: HeldOut | None) -> Non
             )
         return
     if not hasattr(fitted, "model_"):
-        why = f"a {type(fitted).__name__} does not contain the original training rows"
+        why = f"the {type(fitted).__name__} does not contain the original training rows"
     elif not fitted.model_.has_all_rows:
         why = f"the model contains only some of its {fitted.model_.n_rows} training rows"
     else:

@@ -47,7 +47,7 @@ function markerMap() {
   walk(node);
   const title = "What describes each class";
   const description =
-    "Effects by class and variable: how the values of a class differ from those of all other rows. " +
+    "Effects by class and variable: how the values of a class differ from the values of all other rows. " +
     "A variable with a mark describes the class.";
   return [
     make("div", { class: "scroll" }, node),
