@@ -264,6 +264,13 @@ def test_new_rows_of_a_mixed_table_differ_from_training_rows(frame, fitted):
     assert actual.truth.tolist() == [frame["y"][row]]
     table.loc[row, "colour"] = None if pd.notna(frame["colour"][row]) else "red"
     assert len(unseen_predictions(fitted, table, frame["y"].to_numpy()).truth) == 1
+    # A category that no training row has counts as missing; the row still equals no training row.
+    row = frame.index[frame["colour"].isna()][0]
+    table = frame[NAMES].copy()
+    table.loc[row, "colour"] = "ultraviolet"
+    with pytest.warns(UserWarning, match="no training row has"):
+        actual = unseen_predictions(fitted, table, frame["y"].to_numpy())
+    assert actual.truth.tolist() == [frame["y"][row]]
 
 
 # Hostile tables: a fit or one sentence, never a traceback, and always valid probabilities.

@@ -72,7 +72,7 @@ def fitted(request, models):
 # ---------------------------------------------------------------------------------------- against loops
 
 
-@pytest.mark.filterwarnings("ignore:.* duplicates of others:UserWarning")
+@pytest.mark.filterwarnings("ignore::corral.DuplicatesWarning")
 @pytest.mark.parametrize(
     ("bandwidth", "case"),
     [

@@ -318,6 +318,6 @@ def test_a_training_row_is_counted_once_among_the_rows_of_its_class(coloured):
     n = 60
     np.testing.assert_allclose(explanation.typical_share[own] * n, explanation.typicality[own] * (n + 1) - 1)
     assert (explanation.typical_share >= 1 / n).all()
-    assert f"{explanation.typical_share[0]:.0%} are at most as typical" in explanation.sentences(0)["place"]
+    assert f"{explanation.typical_share[0]:.0%} of the training rows of" in explanation.sentences(0)["place"]
     new = classifier.explain(X[:5].assign(size=X["size"] + 0.01))
     assert_array_equal(new.typical_share, new.typicality)

@@ -333,3 +333,11 @@ def test_a_rare_class_that_is_ranked_well_but_never_called():
     assert not by_class["often"].is_rarely_called
     shuffled = HeldOut(held_out.classes, rng.permutation(held_out.truth), held_out.proba).scores()
     assert not shuffled.by_class["rare"].is_rarely_called
+
+
+def test_rows_of_one_class_do_not_make_labels_useless():
+    """They cannot show whether the classes separate."""
+    proba = np.tile([0.1, 0.9], (20, 1))
+    comparison = HeldOut(np.array(["no", "yes"]), np.repeat("yes", 20), proba).against_frequencies()
+    assert comparison.log_loss >= comparison.entropy
+    assert not comparison.is_useless

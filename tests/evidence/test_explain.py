@@ -333,7 +333,7 @@ def test_sentences_are_plain(named, rows):
     sentence = explanation.sentences(0)
     label, nearest = explanation.label[0], explanation.nearest[0]
     assert sentence["place"].startswith(f"The nearest class is {nearest}. ")
-    assert sentence["place"].endswith(f"% are at most as typical of {nearest} as this row.")
+    assert sentence["place"].endswith(f"as one of them, are at most as typical of {nearest} as this row.")
     n_rows = round(explanation.effective_rows[0])
     supporting = f"effectively {n_rows} training row{'s' * (n_rows != 1)}"
     assert sentence["support"] == f"The density of {label} at this row comes from {supporting}."

@@ -315,7 +315,7 @@ def test_constant_columns_do_not_count_in_the_adjustment() -> None:
 def test_the_largest_min_effect_asks_for_classes_that_do_not_overlap() -> None:
     X, y = np.arange(60.0)[:, np.newaxis], _classes(30, 30)
     assert MarkerSelector(min_effect=1.0).fit(X, y).markers_.all()
-    with pytest.warns(UserWarning, match="no variable"):
+    with pytest.warns(UserWarning, match="have no markers"):
         assert not MarkerSelector(min_effect=1.0).fit(X, np.roll(y, 1)).markers_.any()
 
 

@@ -537,8 +537,8 @@ def test_a_learning_curve_beside_the_accuracy_of_the_summary(rows, tmp_path):
     )
     assert "In cross-validation" not in text
     text = text_of(fitted, X[::2], y[::2], folder=tmp_path)
-    assert f"In cross-validation {fitted.cv_accuracy_:.1%} of the training rows got the right label" in text
-    assert text.index("got the right label") < text.index("If the model was fitted to these rows")
+    assert f"In cross-validation {fitted.cv_accuracy_:.1%} of the predicted labels were right" in text
+    assert text.index("predicted labels were right") < text.index("If the model was fitted to these rows")
 
 
 def test_the_expected_accuracy_says_which_priors_it_holds_for(tmp_path):
@@ -551,22 +551,22 @@ def test_the_expected_accuracy_says_which_priors_it_holds_for(tmp_path):
     assert "120 rows of 2 classes" in text
     with pytest.warns(UserWarning, match="each class has one row"):
         single = CorralClassifier(random_state=0).fit(X[:2], ["a", "b"])
-    assert "got the right label" not in text_of(single, X[:2], ["a", "b"], folder=tmp_path)
+    assert "predicted labels were right" not in text_of(single, X[:2], ["a", "b"], folder=tmp_path)
 
 
 def test_words_on_rows_that_are_novel():
     assert tables.novel_rows(0, 3, 1.0) == (
-        "None of 3 rows is novel. A row is novel if it is less typical of its nearest class than 99 in 100 "
-        "training rows are of theirs."
+        "None of 3 rows is novel. A row is novel if 99 in 100 training rows are more typical of their "
+        "nearest class."
     )
     assert tables.novel_rows(1, 115, 0.7).endswith(
         "About 1.2 novel rows are expected by chance; 1 is not significantly more (beta-binomial test at "
         "0.01, p = 0.7)."
     )
     assert tables.novel_rows(9, 115, 1e-7, " on this page") == (
-        "9 of 115 rows on this page are novel. A row is novel if it is less typical of its nearest class "
-        "than 99 in 100 training rows are of theirs. About 1.2 novel rows are expected by chance; 9 are "
-        "significantly more (beta-binomial test at 0.01, p < 0.001)."
+        "9 of 115 rows on this page are novel. A row is novel if 99 in 100 training rows are more typical of "
+        "their nearest class. About 1.2 novel rows are expected by chance; 9 are significantly more "
+        "(beta-binomial test at 0.01, p < 0.001)."
     )
     assert tables.novel_rows(1, 115, None).endswith(tables.CHANCE_OF_NOVELTY)
     counts = {"mass": 3, "length": 9}
@@ -613,7 +613,7 @@ def test_summary_and_parameters_are_in_words(rows, tmp_path):
     text = text_of(fitted, X, source="frogs.csv", folder=tmp_path)
     assert "CorralClassifier was fitted to 120 rows of 3 classes with 6 variables." in text
     assert "The rows on this page are of frogs.csv." in text
-    assert f"In cross-validation {fitted.cv_accuracy_:.1%} of the training rows got the right label" in text
+    assert f"In cross-validation {fitted.cv_accuracy_:.1%} of the predicted labels were right" in text
     assert f"(log loss {fitted.cv_log_loss_:.3f})" in text
     for name, share in fitted.model_.pool.shares().items():
         assert name in text

@@ -151,7 +151,7 @@ def table_findings(
 def _table_and_labels(
     frame: Any, target: str | None, ids: Sequence[str], group: str | None, categorical: Sequence[str]
 ) -> tuple[pd.DataFrame, NDArray[Any] | None]:
-    """Return the variables and the labels; raise ValueError if a column does not exist or has two roles."""
+    """Return the table without its target, and the labels; refuse columns that do not exist or conflict."""
     distinct_names(frame, "the table")
     frame = nw.from_native(frame, eager_only=True).to_pandas()
     names = [*ids, *categorical, *(name for name in (target, group) if name is not None)]

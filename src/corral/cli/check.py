@@ -69,9 +69,9 @@ def check(
     The command looks for ids, likely groups, dates, leakage, duplicates and near duplicates, mixed units,
     numbers that stand for missing values, labels that are misspelled or improbable, columns that are
     constant, mostly empty or computable from another column, text among numbers, short rows, and rows that
-    are sorted by class or time. The output ends with the list of all checks. 'corral fit' prints those
-    findings as notes that can be made without fitting a model. The output also lists columns of categories
-    and missing values, which are not findings.
+    are sorted by class or time. The output ends with the list of all checks. 'corral fit' prints the
+    findings that need no model as notes, except the findings that it handles itself. The output also lists
+    columns of categories and missing values, which are not findings.
     """
     from corral.checking.findings import LOOKED_FOR
     from corral.checking.table import check_table
@@ -158,7 +158,7 @@ def note_findings(
 
 
 def sentence_of(finding: Finding, group: str | None = None) -> str:
-    """Return the finding, the advice and the option of `corral fit` that follows the advice.
+    """Return the finding, the advice and the option of `corral fit` that carries out the advice.
 
     `group` is the column given to --group, None if there is none.
     """

@@ -85,7 +85,7 @@ _POINTED_THOUSANDS = r"\s*[+-]?[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+)?\s*"
 
 @dataclass(eq=False)
 class TableFile:
-    """The file of a table and its format. As text, it is its name in messages."""
+    """The file of a table and its format. `str(file)` is the name of the file in messages."""
 
     path: Path  # or STANDARD_STREAM
     kind: Kind
@@ -148,7 +148,7 @@ def named_separator(path: Path) -> str:
 
 
 def recognize(path: Path, separator: str | None, decimal: str | None, encoding: str | None) -> TableFile:
-    """Detect what options do not set of the format of a file; print a note if the format is unusual."""
+    """Detect the parts of a file's format that no option sets; print a note if the format is unusual."""
     separator, encoding = _check_options(separator, encoding)
     kind, _ = named_kind(path if path == STANDARD_STREAM else check_readable(path), is_read=True)
     file = TableFile(path, kind)
@@ -186,7 +186,7 @@ def _check_options(separator: str | None, encoding: str | None) -> tuple[str | N
 
 
 def _by_content(file: TableFile) -> tuple[Kind, str]:
-    """Return the kind and compression of a file; the first bytes decide if the name is of a text file."""
+    """Return the kind and compression of a file; for a text file, the first bytes determine both."""
     with file.opened() as (stream, _):
         start = stream.read(8)
     if not start:

@@ -105,7 +105,7 @@ def report(
             held_out = unseen_predictions(fitted, X, y, groups)
             _note_which_rows_count(fitted, len(y), held_out)
         if y is not None and tolerance is not None:
-            with out.progress("Add rows step by step"):
+            with out.progress("Estimate sample sizes"):
                 sizes = bounded_sizes(as_numbers(X, file), y, tolerance, seed)
         elif goal is not None:
             with out.progress("Fit smaller samples"):

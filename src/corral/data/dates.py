@@ -3,7 +3,7 @@
 All dates of a column have the same form: year, month and day in one order, with or without a time of day. If
 each of the first two numbers may be the month in all texts, as in 05/01/2020, the form is ambiguous. Then the
 first number is read as the month; but if points separate the numbers, as in 05.01.2020, the first number is
-read as the day. At most one in twenty different texts may be in another form or no date.
+read as the day. At most one in twenty distinct texts may have another form or not be a date.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 Order = Literal["year month day", "day month year", "month day year"]
 Times = NDArray[np.datetime64]
 
-# A column has dates if at most one in this number of its different texts is not a date.
+# A column has dates if at most one in this number of its distinct texts is not a date.
 _ONE_UNREADABLE_IN = 20
 
 # A year of two digits is in the last century if it is at least this number, as in POSIX.
@@ -113,7 +113,7 @@ def _different(texts: Iterable[Any]) -> tuple[list[int], list[str]]:
 
 
 def _column_dates(cells: list[int], times: Times, form: DateForm) -> Dates:
-    """Return the dates of all cells from the times of different texts; see `_different`."""
+    """Return the dates of all cells from the times of the distinct texts; see `_different`."""
     positions = np.array(cells, dtype=np.int64)
     column = np.append(times, np.datetime64("NaT", "s"))[positions]
     return Dates(column, form, np.isnat(column) & (positions >= 0))

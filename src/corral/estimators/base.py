@@ -43,7 +43,7 @@ class TableEstimator(BaseEstimator):
         """Raise ValueError unless a fitted estimator has d variables with these numbers of categories."""
         validate_columns(self, self.encoding_.n_columns)
         if len(self.encoding_.categories) != d or not equal_or_none(self.encoding_.counts, categories):
-            raise ValueError("the encoding has other numbers of categories")
+            raise ValueError("the numbers of categories are not those that the encoding has")
 
     def _check_rows(
         self,
@@ -111,10 +111,11 @@ class ClassEstimator(TableEstimator):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows. A common factor changes nothing, and a row of weight 0 is ignored.
         groups : array-like of shape (n_samples,), default=None
-            Group of each row, such as the patient. A row is always left out together with its group. Two
-            groups are joined if more than half of the distinct rows of the smaller group are duplicates of
-            rows of the other group, for example if a patient was entered twice. At least one class must have
-            rows of two groups. The tests of `describe` take into account that rows of a group are alike.
+            Group of each row, such as the patient. In cross-validation, all rows of a group are left out
+            together. Two groups are joined if more than half of the distinct rows of the smaller group are
+            duplicates of rows of the other group, for example if a patient was entered twice. At least one
+            class must have rows of two groups. The tests of `describe` take into account that rows of a
+            group are alike.
 
         Returns
         -------
@@ -128,7 +129,7 @@ class ClassEstimator(TableEstimator):
 
     @abstractmethod
     def _learn_at_once(self, training: TrainingRows) -> Self:
-        """Fit validated rows, where rows cannot be added later."""
+        """Fit the estimator to validated rows; no rows can be added afterwards."""
 
     def _name_rows(self, X: Any) -> None:
         """Store the names of the training rows, if the estimator uses them; by default it does not."""

@@ -118,8 +118,9 @@ class Explanation:
     typicality : ndarray of shape (n_samples,)
         Typicality of the sample in its nearest class; see `RodeoClassifier.typicality`.
     typical_share : ndarray of shape (n_samples,)
-        Of the training rows of the nearest class and the sample, the share that is at most as typical of the
-        class as the sample. It differs from `typicality` only if the sample is one of these training rows:
+        Share of the training rows of the nearest class, counting the sample as one of them, that are at most
+        as typical of the class as the sample. It differs from `typicality` only if the sample is one of
+        these training rows:
         `typicality` counts such a sample twice.
     novel : ndarray of shape (n_samples,)
         Whether the sample is unlike all training rows; see `RodeoClassifier.is_novel`.

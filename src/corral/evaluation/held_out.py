@@ -16,7 +16,7 @@ from sklearn.metrics import confusion_matrix
 from sklearn.utils.validation import has_fit_parameter
 
 from corral.array_types import Bools, Floats, Integers
-from corral.estimators.encoding import is_frame
+from corral.estimators.encoding import are_missing, is_frame
 from corral.estimators.tables import UnknownCategoriesWarning, read_table
 from corral.estimators.warned import ShiftedTableWarning
 from corral.evaluation.intervals import Sampling
@@ -333,8 +333,10 @@ def unseen_predictions(
     """
     if not hasattr(fitted, "model_") or not fitted.model_.has_all_rows:
         return None
-    training = set(_rows_as_bytes(fitted.model_.training.X))
-    new = np.array([row not in training for row in _rows_as_bytes(read_table(fitted, X, reset=False).X)])
+    training, table = set(_rows_as_bytes(fitted.model_.training.X)), read_table(fitted, X, reset=False)
+    new = np.array([row not in training for row in _rows_as_bytes(table.X)])
+    for values in table.unknown.values():  # categories that no training row has are missing in `table.X`
+        new |= ~are_missing(values)
     if not new.any():
         return None
     parts = [HeldOutPart(fitted, np.flatnonzero(new))]

@@ -154,8 +154,12 @@ class FrequencyComparison(NamedTuple):
 
     @property
     def is_useless(self) -> bool:
-        """Whether labels are not significantly better, and the log loss is not better."""
-        return self.pvalue_better > _SIGNIFICANCE and self.log_loss >= self.entropy
+        """Whether labels are not significantly better, and the log loss is not better.
+
+        False if all rows are of one class: such rows cannot show whether the classes separate.
+        """
+        is_worse = self.pvalue_better > _SIGNIFICANCE and self.log_loss >= self.entropy
+        return self.share < 1.0 and is_worse
 
     @property
     def is_worse(self) -> bool:

@@ -26,9 +26,9 @@ from corral.parallel import Computation, on_threads
 # The size of the subsample of a class in which typical rows are searched.
 _MOST_ROWS = 1000
 
-# A label rests on few rows if the share of one row or group exceeds _MORE_THAN_HALF, and only a proportion
-# _UNUSUAL of the training rows, each left out, have such a large share. _MOST_LEFT_OUT training rows suffice
-# to estimate this proportion.
+# A label rests on few rows if one row or group has a share above _MORE_THAN_HALF, and if so large a share
+# occurs at no more than a proportion _UNUSUAL of the training rows, each left out of the densities.
+# _MOST_LEFT_OUT training rows suffice to estimate this proportion.
 _MORE_THAN_HALF = 0.5
 _UNUSUAL = 0.05
 _MOST_LEFT_OUT = 400
@@ -45,7 +45,7 @@ _FAR = 2.0
 
 
 class Support(NamedTuple):
-    """The training rows with the largest shares of the densities of labels; the listed rows."""
+    """The support of each label: the listed rows, which have the largest shares of its density."""
 
     # (n_samples, n_listed) positions of the listed rows in the training table, in order of their shares; -1
     # if the class has fewer rows, or if the row is a centroid of a compressed class
@@ -57,7 +57,8 @@ class Support(NamedTuple):
     effective_rows: Floats  # (n_samples,) 1 / sum of squared shares over all rows of the class
     group_share: Floats  # (n_samples,) the largest sum of the shares of the rows of one group
     # (n_samples,) whether all rows of the class are listed, or the first listed row has a larger share than
-    # the rows that are not listed, beyond its weight. If False, the listed rows are just the nearest rows.
+    # every row that is not listed; shares in proportion to the weights of the rows do not count as larger.
+    # If False, the listed rows are just the nearest rows.
     stands_out: Bools
     n_tied: Integers  # (n_samples,) number of rows with the share and the distance of the first listed row
     equal: Bools  # (n_samples, n_listed) whether the listed row equals the sample in all variables
@@ -199,7 +200,7 @@ def rests_on_few(support: Support, largest_of_others: Floats, largest: Distribut
 
 
 def largest_shares(model: LocalModel, computation: Computation) -> Distribution:
-    """Distribution of the negative largest share of a row or group at training rows, each left out.
+    """Distribution, over the training rows, of minus the largest share of a row or group at each of them.
 
     Each training row is left out with its group. The largest share is 1 if no other row has a share. In a
     class with two groups it is 1 as well, because only one group is left.

@@ -18,10 +18,11 @@ values and for small classes. Only if :math:`S_k` is below two standard deviatio
 used.
 
 **Combination.** The p-values of the polynomials are combined for three nested sets: location only, location
-and spread, and all four. The result is the least of the three combined p-values, which are allotted half, a
-quarter and a quarter of the significance level. Lancaster's method combines two or four p-values into one by
-the sum of their squared normal quantiles, which has a chi-squared distribution if they are independent. The
-statistics are uncorrelated, but they are dependent if few rows determine all of them. In these cases
+and spread, and all four. Each combined p-value is divided by its share of the significance level: a half, a
+quarter and a quarter. The result is the least quotient. Lancaster's method combines two or four p-values
+into one by the sum of their squared normal quantiles, which has a chi-squared distribution if they are
+independent. The statistics are uncorrelated, but they are dependent if few rows determine all of them. In
+these cases
 Bonferroni's inequality, the least p-value times the number of p-values, replaces Lancaster's method. There
 are two such cases. First, one value has more than half of the rows, so that all statistics depend on the few
 other rows. Second, the smaller sample, with a share :math:`f` of all rows, has few rows:
@@ -40,8 +41,9 @@ location is Cliff's delta, :math:`P(X > Y) - P(X < Y)`. Let :math:`c_k` be the c
 :math:`\varphi_k` and membership in the first sample. Without ties, delta is :math:`2 c_1 / \sqrt{3}`, so the
 effect of spread is defined as :math:`2 c_2 / \sqrt{3}`. It is -0.45 if the standard deviation of a normal
 distribution is halved, and 0 if the distribution is shifted. The *size* of a difference is the largest
-:math:`2 |c_k| / \sqrt{3}`. With ties, the size exceeds delta: a flag that 5% of the rows of a class have, and
-no other rows, has a delta of only 0.05, although it identifies these rows with certainty. Its size is 0.19.
+:math:`2 |c_k| / \sqrt{3}`. With ties, the size exceeds delta: if 5% of the rows of a class have a flag and
+no other rows have it, the delta of the flag is only 0.05, although it identifies these rows with certainty.
+Its size is 0.19.
 The absence of a rare value identifies no rows: if one value has more than half of the rows and is more
 frequent in the class than in the other sample, the size is not corrected for ties.
 
@@ -184,7 +186,7 @@ def _are_dependent(first: Floats, second: Floats, polynomials: Floats) -> Bools:
 
 
 def _combine(log_p: Floats, n_degrees: Integers, dependent: Bools) -> Floats:
-    """Combine the p-values of polynomials: p-values (n_tests,).
+    """Combine the p-values of the polynomials of each test, and return p-values (n_tests,).
 
     `log_p` (n_degrees, n_tests) are their logarithms. The first `n_degrees` (n_tests,) polynomials exist.
     `dependent` (n_tests,) selects Bonferroni's inequality.
@@ -261,10 +263,10 @@ def _saddlepoint(first: Floats, second: Floats, scores: Floats) -> Floats:
     .. math:: P \approx \Phi\left(-w - \frac{1}{w} \log \frac{u}{w}\right), \qquad
               w = \sqrt{2 g}, \quad u = t \sqrt{\rho}.
 
-    The approximation differs from the mid-p-value by a few percent even for classes of five rows. Columns of
-    two values are approximated only if there are weights. For them, with :math:`\delta` the distance between
-    the two scores, :math:`t` in :math:`u` is replaced by :math:`(1 - e^{-\delta t}) / \delta`, so that the
-    full probability of the observed sum is included, as in Fisher's test.
+    The approximation differs from the mid-p-value by a few percent even for classes of five rows. Columns
+    of two values are approximated only if weights make the counts fractional. For them, with :math:`\delta`
+    the distance between the two scores, :math:`t` in :math:`u` is replaced by :math:`(1 - e^{-\delta t}) /
+    \delta`, so that the full probability of the observed sum is included, as in Fisher's test.
     """
     both = first + second
     n1, n = first.sum(axis=1), both.sum(axis=1)

@@ -208,7 +208,7 @@ def fit_share(
 
 
 def fit_mean(losses: Floats, times: Floats, weights: Floats, group_ids: Integers, chance: Chance) -> PowerLaw:
-    """Fit a power law to losses without an upper bound, with the parameters of `fit_share`."""
+    """Fit a power law to losses without an upper bound; `fit_share` explains the arguments."""
     mean = max(float(losses[0] @ weights), 1e-12)
     error = error_of_mean(losses[0] - mean, weights, group_ids)
     shape = (mean / max(error, 1e-3 * mean)) ** 2

@@ -23,7 +23,7 @@ N_FOLDS = 5
 
 @dataclass(frozen=True, eq=False)
 class FoldPlan:
-    """The rows to predict, each left out of its own prediction, and the folds to leave out in fitting."""
+    """The rows to predict, each by models fitted without it, and the folds that are left out in turn."""
 
     data: LabelledRows  # the rows of the search
     points: Integers  # (n_points,) position in `data` of the row of each point, division after division

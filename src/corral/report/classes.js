@@ -173,8 +173,8 @@ function makeClassPage(a) {
     { name: "evidence", show: (j) => signed(data.evidence[a][j]) },
   ];
   const caption =
-    `Variables and class ${classes[a]}: variables that describe the class first, then by the size of the effect. Evidence: the ` +
-    "mean at the rows of the class, for this class over the most probable other class (natural logarithms)";
+    `Variables and class ${classes[a]}: first the variables that describe the class, then the others, both ordered by the size of the effect. Evidence: the ` +
+    "mean, over at most 50 training rows of the class, of the evidence for this class against the most probable other class (natural logarithms)";
   const curves = make("div", { class: "curves" });
   const rival = make(
     "select",

@@ -156,7 +156,7 @@ function probabilities(row) {
     { name: "bar", kind: "chart", show: (a) => bar(row.proba[a], 0), sort: (a) => row.proba[a] },
   ];
   if (row.typicality) columns.splice(2, 0, { name: "typicality", show: (a) => thousandths(row.typicality[a]) });
-  const typicality = row.typicality ? ". Typicality: the share, of the training rows of a class and this row, that are at most as typical of the class as this row" : "";
+  const typicality = row.typicality ? ". Typicality: the share of the training rows of a class, counting this row as one of them, that are at most as typical of the class as this row" : "";
   return table(`Probabilities${typicality}`, columns, positions(classes).sort(by((a) => -row.proba[a])), FEW);
 }
 

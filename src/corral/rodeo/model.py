@@ -25,7 +25,7 @@ BANDWIDTH_BOUNDS = (1e-21, 1e11)
 
 @dataclass(frozen=True, eq=False)
 class ClassBandwidths:
-    """Bandwidths that algorithm 2 chooses for each class from scaled rows."""
+    """Bandwidths that algorithm 2 of the paper chooses for each class from the scaled rows."""
 
     initial: Floats  # (n_classes,) initial bandwidth of all variables
     means: Floats  # (n_classes, n_features) mean leave-one-out bandwidths
@@ -70,8 +70,8 @@ class ClassBandwidths:
 
         A variable is relevant if its z-score is at most the cutpoint, and if it is not constant.
         """
-        # The tolerance includes scores of -1 that rounding has made larger. They occur if the bandwidths are
-        # evenly spaced.
+        # If bandwidths are evenly spaced, a score is exactly -1. The tolerance lets it reach the cutpoint
+        # -1 even if rounding has made it slightly larger.
         relevant: Bools = (self.zscores <= cutpoint + 1e-9) & self.varies
         return relevant
 
@@ -145,7 +145,7 @@ class FittedModel(LocalModel):
             own=own,
         )
         missing = np.isnan(X)
-        if missing.any():  # the uniform density of an unused variable integrates to 1
+        if missing.any():  # values of unused variables that are missing have no factor 1 / width
             for y, density in enumerate(self.densities):
                 log_widths = np.log(self.bandwidths.widths)
                 log_widths[density.variables] = 0.0

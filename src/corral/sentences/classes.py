@@ -176,7 +176,8 @@ def needless_variables(needless: Sequence[str], carrying: Sequence[str], n_varia
     )
     if not carrying:
         return sentences
+    describe, have = ("describes", "has") if len(carrying) == 1 else ("describe", "have")
     return (
-        f"{sentences} Other variables describe no class either, but carry evidence or are missing more often "
-        f"in some class: {listed(carrying, str, 10)}."
+        f"{sentences} {listed(carrying, str, 10)} {describe} no class either, but {have} more evidence, or "
+        "more missing values in some class."
     )

@@ -89,8 +89,9 @@ def place(nearest: Any, typical_share: float, novel: str, lacking: Sequence[str]
     if novel:
         return f"This row is novel: {novel}. {CHANCE_OF_NOVELTY}"
     sentence = (
-        f"The nearest class is {nearest}. Of the training rows of {nearest} and this row, "
-        f"{typical_share:.{int(typical_share < 0.1)}%} are at most as typical of {nearest} as this row."
+        f"The nearest class is {nearest}. "
+        f"{typical_share:.{int(typical_share < 0.1)}%} of the training rows of {nearest}, counting this row "
+        f"as one of them, are at most as typical of {nearest} as this row."
     )
     if not lacking:
         return sentence

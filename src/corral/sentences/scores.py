@@ -67,12 +67,10 @@ def expected_accuracy(accuracy: float, log_loss: float, *, by_shares: bool) -> s
     """Say what accuracy to expect for new rows; `by_shares` if priors are the class frequencies."""
     left_out = "predicted by a model fitted without it"
     if by_shares:
-        result = (
-            f"In cross-validation {accuracy:.1%} of the training rows got the right label, each {left_out}"
-        )
+        result = f"In cross-validation {accuracy:.1%} of the predicted labels were right, each row {left_out}"
     else:
         result = f"In cross-validation, each row {left_out}, the accuracy is {accuracy:.1%} {IF_PRIORS_HOLD}"
-    return f"{result} (log loss {log_loss:.3f}). Expect about this for new rows of the same kind."
+    return f"{result} (log loss {log_loss:.3f}). Expect about the same for new rows of the same kind."
 
 
 def accuracy_of_known_rows(n_rows: int, accuracy: float) -> str:

@@ -117,7 +117,7 @@ def novel_rows(n_novel: int, n_rows: int, pvalue: float | None, where: str = "")
     number = str(n_novel) if n_novel else "None"
     sentence = (
         f"{number} of {counted(n_rows, 'row')}{where} {'are' if n_novel > 1 else 'is'} novel. A row is novel "
-        "if it is less typical of its nearest class than 99 in 100 training rows are of theirs."
+        "if 99 in 100 training rows are more typical of their nearest class."
     )
     if not n_novel:
         return sentence
