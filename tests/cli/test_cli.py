@@ -17,6 +17,7 @@ import pytest
 from matplotlib.figure import Figure
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, log_loss, precision_score, recall_score, roc_auc_score
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, cross_val_predict
@@ -767,7 +768,10 @@ def test_explain_shows_why_a_row_is_novel(folder, frame, tmp_path):
     assert result["novel"]
     nearest = f"the row differs from {result['nearest']}, the nearest class, most in {NAMES[1]} = 10000 ("
     words = unwrapped(run(*arguments).stdout)
-    assert f"This row is novel: unlike the training rows; {nearest}{result['nearest']} from " in words
+    assert (
+        f"This row is novel: less typical than 99 in 100 training rows; {nearest}{result['nearest']} from "
+        in words
+    )
     assert "). By chance, about 1 in 100 rows like the training rows is also novel." in words
 
 
@@ -1063,3 +1067,12 @@ def test_without_the_extra():
     code = "import sys; sys.modules['typer'] = None; import corral.cli"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr == 'error: the command line needs more packages: pip install "corral[cli]"\n'
+
+
+def test_rows_that_are_not_scored_are_counted(tmp_path):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X.iloc[:3] = X.iloc[3:6].to_numpy()
+    X.assign(label=y.map(["a", "b", "c"].__getitem__)).to_csv(tmp_path / "t.csv", index=False)
+    output = run("fit", tmp_path / "t.csv", "-t", "label", "--estimator", "rodeo").stdout
+    n_scored = len(X.assign(y=y).drop_duplicates())
+    assert f"Held out: {n_scored} of 150 rows (without duplicates), each once, in 5 folds" in output

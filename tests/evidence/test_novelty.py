@@ -106,8 +106,8 @@ def test_a_value_far_away_is_what_makes_a_sample_unlike(fitted, iris, j):
     for i, text in enumerate(shown):
         assert explanation.unlike(i)[0] == j
         assert (
-            f"\n  novel:    unlike the training rows; the row differs from {explanation.nearest[i]}, the "
-            "nearest class" in text
+            "\n  novel:    less typical than 99 in 100 training rows; the row differs from "
+            f"{explanation.nearest[i]}, the nearest class" in text
         )
         assert f"class, most in {samples.columns[j]} = {samples.iloc[i, j]:.4g}" in text
 
@@ -164,16 +164,20 @@ def test_ordered_categories_have_no_range():
     assert novel.novelty(0).endswith('class, most in size = "small"')
 
 
-def test_a_training_row_is_unlike_all_other_training_rows(fitted, iris):
+def test_a_training_row_may_be_novel(fitted, iris):
     """Whichever class it has: here one that the label is not."""
     explanation = fitted.explain(iris[0][:2])
     assert explanation.in_training.tolist() == [True, False]
     novel = replace(explanation, novel=np.array([True, True]), novelty_parts=np.ones((2, 4)))
-    assert novel.novelty(0).startswith("unlike the other training rows; the row differs from setosa, ")
-    assert novel.novelty(1).startswith("unlike the training rows; the row differs from setosa, ")
+    assert novel.novelty(0).startswith(
+        "less typical than 99 in 100 training rows; the row differs from setosa, "
+    )
+    assert novel.novelty(1).startswith(
+        "less typical than 99 in 100 training rows; the row differs from setosa, "
+    )
     alike = replace(novel, novelty_parts=np.zeros(explanation.novelty_parts.shape))
     assert alike.sentences(0)["place"].startswith(
-        "This row is novel: unlike the other training rows; the row differs from "
+        "This row is novel: less typical than 99 in 100 training rows; the row differs from "
     )
     y = np.where(np.arange(150) == 0, "virginica", iris[1])
     mistaken = CorralClassifier(random_state=0).fit(iris[0], y).explain(iris[0][:1])

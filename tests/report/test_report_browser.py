@@ -999,7 +999,7 @@ def test_novel_rows_are_marked_filtered_placed_and_counted(browser, model, far):
     click(browser, "#filter-novel")
     assert len(listed(browser)) == novel.sum()
     text = one(browser, "#row").text
-    assert "⚠ This row is novel: unlike the training rows; the row differs from " in text
+    assert "⚠ This row is novel: less typical than 99 in 100 training rows; the row differs from " in text
     value = rf"{X.columns[3]} = 10\d\.\d \((\d) typically (0\.\d+); from -?[\d.]+ to [\d.]+\)"
     sentence = f"the nearest class, most in {value}"
     label, typical = re.search(sentence, text).groups()

@@ -154,10 +154,8 @@ def fit(
     note_replaced(model, report)
     if model is not None:
         save_model(fitted, model)
-    rows_held_out = f"{len(held_out[name].truth)} of {len(y)} rows"
-    if len(splits) > 1:
-        rows_held_out = f"each row once, in {len(splits)} folds"
-    facts = {"table": str(file), "target": target, "rows": len(y), "held_out": rows_held_out}
+    facts = {"table": str(file), "target": target, "rows": len(y)}
+    facts["held_out"] = _rows_held_out(len(held_out[name].truth), len(y), len(splits))
     facts["folds"] = len(splits)
     facts |= {} if group is None else {"group": group}
     with threads(jobs):
@@ -202,6 +200,14 @@ def _fit_and_score(
             if hasattr(each, "verbose"):
                 each.verbose = 0
     return fitted, held_out
+
+
+def _rows_held_out(n_scored: int, n_rows: int, n_splits: int) -> str:
+    """Say which rows are held out and scored; a duplicate is held out with its row, but not scored."""
+    if n_splits == 1:
+        return f"{n_scored} of {n_rows} rows"
+    scored = "each row" if n_scored == n_rows else f"{n_scored} of {n_rows} rows (without duplicates), each"
+    return f"{scored} once, in {n_splits} folds"
 
 
 def _note_dates_and_duplicates(fitted: Any, row_groups: RowGroups) -> None:

@@ -78,11 +78,12 @@ def predict(
 ) -> None:
     """Write the label and the probability of each class for every row, in the order of the table.
 
-    Models of class densities have two more columns. typicality refers to the class of which the row is most
-    typical: of the training rows of this class and the row itself, the share that is at most as typical of
-    the class as the row. novel is True if the row is less typical than 99 in 100 training rows of all
-    classes. By chance, about 1 in 100 rows that resemble the training rows is also novel. If significantly
-    more rows are novel, a note lists the variables in which they differ, for example because of other units.
+    Models of class densities have two more columns. typicality refers to the nearest class, which has the
+    highest score for the row: the share of the training rows of this class, counting the row as one of them,
+    that are at most as typical of the class as the row. novel is True if the row is less typical than 99 in
+    100 training rows of all classes. By chance, about 1 in 100 rows that resemble the training rows is also
+    novel. If significantly more rows are novel, a note lists the variables in which they differ, for example
+    because of other units.
 
     Rows are read and written in chunks, so the table may be larger than memory; only an Excel file is read as
     a whole. FILE is replaced when all rows are written, and stays as it is if an error occurs. Without --id,

@@ -299,7 +299,7 @@ class DensityClassifier(ClassifierMixin, ClassEstimator):
 
     @by_rows(dtype=np.bool_)
     def is_novel(self, X: ArrayLike, level: float = NOVELTY_LEVEL) -> Bools:
-        """Test whether each row is novel: unlike all training rows.
+        """Test whether each row is novel: less typical than almost all training rows.
 
         Novel rows are also called outliers or anomalies. A row of an unknown class is not novel if it lies
         close to a class of the training rows.

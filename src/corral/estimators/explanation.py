@@ -123,7 +123,7 @@ class Explanation:
         these training rows:
         `typicality` counts such a sample twice.
     novel : ndarray of shape (n_samples,)
-        Whether the sample is unlike all training rows; see `RodeoClassifier.is_novel`.
+        Whether the sample is less typical than 99 in 100 training rows; see `RodeoClassifier.is_novel`.
     in_training : ndarray of shape (n_samples,)
         Whether a training row equals the sample in all variables.
     novelty_parts : ndarray of shape (n_samples, n_features)
@@ -308,7 +308,7 @@ class Explanation:
         if not self.novel[sample]:
             return ""
         values = [self._value_beside_class(sample, j, description) for j in self.unlike(sample)]
-        return novelty(self.nearest[sample], values, in_training=bool(self.in_training[sample]))
+        return novelty(self.nearest[sample], values)
 
     def _value_beside_class(self, i: int, j: int, description: Description | None) -> str:
         """Write a value of a sample beside the range and the typical value of the nearest class."""

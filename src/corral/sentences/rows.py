@@ -62,12 +62,12 @@ def value_beside_class(
     return f"{text} ({label} {'; '.join(beside)})" if beside else text
 
 
-def novelty(nearest: Any, values: Sequence[str], *, in_training: bool) -> str:
-    """Say that a row is unlike the (other) training rows, and which values make it different."""
-    unlike = f"unlike the{' other' * in_training} training rows"
+def novelty(nearest: Any, values: Sequence[str]) -> str:
+    """Say that a row is less typical than most training rows, and which values make it different."""
+    differs = f"less typical than 99 in 100 training rows; the row differs from {nearest}, the nearest class"
     if not values:
-        return f"{unlike}; the row differs from {nearest}, the nearest class, a little in all variables"
-    return f"{unlike}; the row differs from {nearest}, the nearest class, most in {', '.join(values)}"
+        return f"{differs}, a little in all variables"
+    return f"{differs}, most in {', '.join(values)}"
 
 
 def unknown_values(values: Sequence[tuple[str, Any]]) -> str:
