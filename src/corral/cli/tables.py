@@ -66,9 +66,12 @@ def read_chunks(
 ) -> Iterator[pd.DataFrame]:
     """Yield the columns of a table in chunks; the index of a chunk contains the row numbers in the table.
 
-    Parameters ---------- file : the file. columns : names of columns to read. texts : by column, the texts
-    that stand for a missing value. In text files and spreadsheets, these columns are
-        read as text, so that 01 stays 01. They are read in addition to `columns`.
+    Parameters
+    ----------
+    file : the file.
+    columns : names of columns to read.
+    texts : by column, the texts that stand for a missing value. In text files and spreadsheets, these columns
+        are read as text, so that 01 stays 01. They are read in addition to `columns`.
     na_values : texts that stand for a missing value in all other columns, besides the texts of `MISSING`.
     size : largest number of rows in a chunk; `CHUNK` if it is 0.
     on_progress : called after each chunk with the share of the file that has been read.

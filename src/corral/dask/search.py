@@ -58,7 +58,9 @@ class DaskCorralClassifier(CorralClassifier):
     --------
     CorralClassifier : For training rows that fit into memory; also predicts dask collections.
 
-    Notes ----- `X`, `y`, weights and groups are dask arrays or dataframes with the same partitions, or arrays
+    Notes
+    -----
+    `X`, `y`, weights and groups are dask arrays or dataframes with the same partitions, or arrays
     and frames in memory. Partitions may be empty or of unknown size. A frame may have text, categories,
     booleans and missing values. Indices of frames are ignored. Duplicates are merged, and groups are left
     out, only within the sampled rows.

@@ -365,9 +365,9 @@ class Description:
             Within a class, variables are in the `order` of the attribute: markers first. The columns are
             attributes of the description. "typical", "others" and "background" are medians or the names of
             the most frequent categories. "lower_quartile", "upper_quartile" and "share" belong to the class;
-            with the prefix "others_" they belong to all other rows, and with "background_" to the background.
-            If any value is missing, "missing" with the same prefixes is the share of missing values, and
-            there is a column "often_missing".
+            with the prefix ``others_`` they belong to all other rows, and with ``background_`` to the
+            background. If any value is missing, "missing" with the same prefixes is the share of missing
+            values, and there is a column "often_missing".
         """
         pd = import_pandas()
 

@@ -48,7 +48,9 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str]) -> None:
     --------
     load_model : Read a model file.
 
-    Notes ----- The file is in the safetensors format. Its header contains the type of the estimator, its
+    Notes
+    -----
+    The file is in the safetensors format. Its header contains the type of the estimator, its
     parameters, classes and variables, the names of rows, the values of ``corral fit --na-values``, and the
     versions of corral, numpy and scikit-learn. A checksum covers the header and all arrays. The same model is
     always written as the same bytes, so a hash of the file identifies the model.
