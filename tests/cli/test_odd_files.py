@@ -562,7 +562,8 @@ def test_an_interrupt_while_modules_are_loaded_prints_no_traceback(tmp_path):
     assert ended.stderr == b""
     import corral.cli  # noqa: F401
 
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    # A shell starts jobs in the background with SIGINT ignored; then Python leaves it so.
+    assert signal.getsignal(signal.SIGINT) in (signal.default_int_handler, signal.SIG_IGN)
 
 
 def test_the_package_runs_as_a_command():
